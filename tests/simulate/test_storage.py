@@ -526,7 +526,9 @@ def test_modes_of_files_of_schema_1_are_read_by_their_names(tmp_path):
     b.body("brick", mass=2.0, inertia=(0.1, 0.1, 0.1))
     b.joint("z", "prismatic", parent="cart", child="brick", axis=(0, 0, 1))
     path = tmp_path / "run.h5"
-    run = da.simulate(b.build(), 1.0, [0.0, 0.04], [1.0, 0.0], contacts=[contact], method="moreau", step=1e-2, file=path)
+    run = da.simulate(
+        b.build(), 1.0, [0.0, 0.04], [1.0, 0.0], contacts=[contact], method="moreau", step=1e-2, file=path
+    )
     assert set(run.modes[:, 0]) == {Mode.OPEN, Mode.SLIP, Mode.STICK}
     with h5py.File(path, "r+") as file:
         former = np.array([0, -1, 1, 2])[file["modes"][:]]

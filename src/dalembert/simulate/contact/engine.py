@@ -43,7 +43,7 @@ from dalembert.simulate.equations.callbacks import called, called_event
 from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.equations.signals import SIGNALS, Tables
-from dalembert.simulate.events.record import EventRecord, Mode
+from dalembert.simulate.events.record import CERTIFICATE, GAIN, EventRecord, Mode
 from dalembert.simulate.samples import bounds_between
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers.explicit_events import say_unresolved
@@ -71,9 +71,21 @@ TROUBLES = {
     loop.COLLAPSED: "at t = {t:.9g} s the step size collapsed: the motion has a singularity there",
     loop.ENDLESS: "at t = {t:.9g} s contacts change their modes without end",
     loop.STANDSTILL: "at t = {t:.9g} s contacts change 1000 times without a step",
-    loop.PAINLEVE: (
-        "friction makes the contact {who!r} at t = {t:.9g} s inconsistent or indeterminate (Painleve's paradox): "
-        "G_NN - mu G_NT . s = {detail:.3g} 1/kg"
+    mode.CONTRADICTORY: (
+        "at t = {t:.9g} s redundant constraint rows have no common solution: accelerations miss those that were left "
+        "out by {residual:.1e} of the data"
+    ),
+    mode.PAINLEVE: (
+        "friction makes the contact {foot!r} at t = {t:.9g} s {what} (Painleve's paradox): "
+        "G_NN - mu G_NT . s = {number:.3g} 1/kg"
+    ),
+    mode.SLIPPING_LIMB: (
+        "at t = {t:.9g} s the joint forces push the massless limb of contact {foot!r} out of its friction cone "
+        "(mu = {number:g}): it would slip, and nothing resists; give the limb mass, or more friction"
+    ),
+    loop.CLINGING: (
+        "at t = {t:.9g} s the joint forces pull the massless limb of contact {foot!r} off the ground with {number:.3g} "
+        "N while its body comes down: held, it would go through the ground; let it push, or give it mass"
     ),
     loop.UNCERTAIN_GAP: (
         "at t = {t:.9g} s it is not certain after 2000 looks whether contact {who!r} closes: it moves along the "
@@ -156,6 +168,7 @@ class EngineSettings(NamedTuple):
     sequential: bool = False  # impacts one after the other
     time_scale: float = 1e-6  # time in which forces may have turned, at the onset of slip in a plane
     sized: bool = True  # errors of coordinates relative to their size
+    gain: float = np.inf  # part of the energy of motion that an impact may add
 
 
 class Arrays:
@@ -172,9 +185,10 @@ class ContactEngine:
         self, system: ContactSystem, settings: EngineSettings, q: Array, v: Array, start: float, end: float,
         every: float | None = None, forces: Any = None, chart: Any = None, events: Any = None,
         callables: Sequence[Callable[..., Any]] = (), directions: Sequence[int] = (), terminal: Sequence[int] = (),
-        rank: int = -1,
+        rank: int = -1, limbs: bool = False, event_names: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        self.system, self.settings, self.forces = system, settings, forces
+        self.system, self.settings, self.forces, self.limbs = system, settings, forces, limbs
+        self.event_names = list(event_names)
         self.watched, self.callables = len(directions), list(callables)
         self.error: BaseException | None = None
         self.bad: tuple[str, float] = ("", 0.0)
@@ -212,7 +226,8 @@ class ContactEngine:
         """Return the memory of modes and motions."""
         s = self.system
         n, m, k = s.n, len(s.names), s.k
-        size, p = n + m + 3 * k, 4 * k
+        held = n if self.limbs else 0
+        size, p = n + m + 3 * k + held, 4 * k
         signals = 0 if self.forces is None else self.forces.controller.symbols.numel()
         zeros = {
             "environment": 2 + signals, "arguments": 4, "chart_base": s.nq, "chart_x": n, "x_rate": n, "way": n,
@@ -221,15 +236,17 @@ class ContactEngine:
             "law_kinetic": k, "law_static": k, "slow": k, "sliding_speed": k, "acceleration": n, "lam": m,
             "reactions": 3 * k, "contact_rate": 3 * k, "powers": 4, "right": size, "solution": size, "cone_g": p,
             "cone_mu": k, "cone_s": p, "cone_r": max(size, p), "missed": 1 + k, "matrix_K": (size, size),
-            "factors": (size, size), "cone_G": (p, p), "sliding_unit": (k, 2),
+            "factors": (size, size), "cone_G": (p, p), "sliding_unit": (k, 2), "held_rows": (n, n), "trouble": 3,
+            "impulses": 3 * k, "row_impulses": m, "impact": len(CERTIFICATE),
         }  # fmt: skip
         whole = {
-            "calls": (mode.TRANSITION + 1, 3), "kept": m + 3 * k, "mode_counts": 3, "pivot": size, "cone_first": k + 1,
-            "cone_kind": k, "cone_row": p, "cone_size": 3,
+            "calls": (mode.TRANSITION + 1, 3), "kept": m + 3 * k + held, "mode_counts": 4, "pivot": size,
+            "cone_first": k + 1, "cone_kind": k, "cone_row": p, "cone_size": 3,
         }  # fmt: skip
         found = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}
         found |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
-        found |= {name: np.zeros(k, bool) for name in ("closed", "slides", "cone_sliding")}
+        found |= {name: np.zeros(k, bool) for name in ("closed", "slides", "cone_sliding", "massless")}
+        found["limbs"] = np.array([int(self.limbs)], np.int64)
         return found | {"direction": np.tile([1.0, 0.0], (k, 1)), "sign": np.ones(k)}
 
     def _run_arrays(self, q: Array, v: Array, start: float, end: float, every: float | None) -> dict[str, Array]:
@@ -247,10 +264,11 @@ class ContactEngine:
             "node_scale": e + k, "signs": e, "gain": 2, "kept_modes": (k, 6), "kept_struck": (k, loop.KNOWN + 1),
             "kept_more": 2 + e, "sample_t": SAMPLES, "sample_q": (SAMPLES, s.nq), "sample_v": (SAMPLES, n),
             "sample_a": (SAMPLES, n), "sample_lam": (SAMPLES, m), "sample_r": (SAMPLES, 3 * k),
-            "sample_sums": (SAMPLES, 4), "events": (EVENTS_KEPT, 4),
+            "sample_sums": (SAMPLES, 4), "sample_verdict": (SAMPLES, 2), "sample_impulse": (SAMPLES, 3 * k),
+            "sample_impact": (SAMPLES, len(CERTIFICATE)), "events": (EVENTS_KEPT, 4),
         }  # fmt: skip
         found = {name: np.zeros(shape) for name, shape in zeros.items()}
-        found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + 3, np.int64)}
+        found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + n * self.limbs + 4, np.int64)}
         found |= {"sample_mode": np.zeros((SAMPLES, k), np.int64), "bounds": np.array([-np.inf, np.inf])}
         found |= {"struck": np.full((k, loop.KNOWN), np.nan), "rests": np.full(k, np.inf)}
         found |= {"late": np.full(loop.CHATTER, -np.inf), "stage_margins": np.full((13, 3 * k), np.inf)}
@@ -338,7 +356,8 @@ class ContactEngine:
     def _events(self) -> None:
         w = self.at
         for k, function in enumerate(self.callables):
-            w.event_values[k] = called_event(function, k, float(w.environment[0]), w.q, w.v)
+            name = self.event_names[k]
+            w.event_values[k] = called_event(function, k, float(w.environment[0]), w.q, w.v, name)
 
     def _bind_laws(self) -> None:
         w = self.at
@@ -489,7 +508,13 @@ class ContactEngine:
         if code in (mode.NO_FORCES, mode.NO_IMPULSES):
             words = NO_FORCES if code == mode.NO_FORCES else NO_IMPULSES
             raise SolvabilityError(words.format(t=t, names=self.bad[0], residual=self.bad[1]))
-        said = TROUBLES[code].format(t=t, who=who, detail=float(self.at.clock[loop.DETAIL]))
+        foot, number, approach = self.at.trouble
+        said = TROUBLES[code].format(
+            t=t, who=who, detail=float(self.at.clock[loop.DETAIL]), number=number,
+            residual=float(self.at.powers[mode.RESIDUAL]),
+            foot=self.system.contacts[int(foot)].name if self.system.k else "",
+            what="inconsistent: no finite force" if approach < 0.0 else "indeterminate: several motions",
+        )  # fmt: skip
         refused = SolvabilityError(said)
         refused.code = code  # type: ignore[attr-defined]
         raise refused
@@ -503,8 +528,11 @@ class ContactEngine:
             "work": z.sample_sums[:count, 0].copy(),
             "step": z.sample_sums[:count, 3].copy(), "heat": z.sample_sums[:count, 1].copy(),
             "friction_work": z.sample_sums[:count, 2].copy(), "contact_forces": z.sample_r[:count].copy(),
-            "modes": z.sample_mode[:count].copy(),
+            "modes": z.sample_mode[:count].copy(), "contact_status": z.sample_verdict[:count, 0].astype(np.int64),
+            "contact_residual": z.sample_verdict[:count, 1].copy(),
         }  # fmt: skip
+        if z.gapped.any():
+            block |= {"impulses": z.sample_impulse[:count].copy(), "impact": z.sample_impact[:count].copy()}
         z.tally[[loop.SAMPLES, loop.COMPLETE]] = 0
         return block
 
@@ -580,14 +608,17 @@ class ContactRun:
         self.forces = Forces(session.controller)
         settings = EngineSettings(
             s.rtol, s.atol, s.step or 0.0, s.largest_step, s.event_tolerance, impacts == "sequential",
-            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical,
+            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical, GAIN,
         )  # fmt: skip
+        touching = mechanical and session.extra.get("contacts") is not None
         rank = rank_of(session)
         self.engine = ContactEngine(
             self.system, settings, session.q, session.v, s.start, s.end, s.every, self.forces,
             Chart(session.system) if mechanical else None, session.event_function, session.event_callables,
             [each.direction for each in session.watches], [int(each.terminal) for each in session.watches],
             -1 if rank is None else int(rank.rank),
+            touching and Limbs(np.asarray(session.system.mass_matrix(session.q))).any,
+            [each.name for each in session.watches],
         )  # fmt: skip
         self._refuse_moving(sticking)
 
@@ -703,8 +734,8 @@ def run_contacts(
     sticking
         Names of contacts that must stick at the start.
     compiled
-        True: compiled loops; False: the plain engine (`hybrid.py`), which knows massless limbs and heightfields, but no
-        dry friction of joints; None: the plain one for contacts of shapes, compiled loops for all else.
+        True: compiled loops; False: the plain engine (`hybrid.py`), which knows heightfields, but no dry friction of
+        joints; None: the plain one for heightfields, compiled loops for all else.
     """
     if not (compiled is None or isinstance(compiled, bool)):
         raise ModelError(f"compiled={compiled!r} must be True, False or None")
@@ -712,7 +743,7 @@ def run_contacts(
     if why and compiled:
         raise UnsupportedError(f"compiled=True takes no {why}; compiled=False does")
     shapes = isinstance(session.system, Mechanism) and session.extra.get("contacts") is not None
-    if compiled is False or (shapes and not compiled and not rubs(session, compiled)):
+    if compiled is False or (shapes and why):
         if not shapes:
             raise UnsupportedError("compiled=False takes contacts of a mechanism's shapes alone")
         run_hybrid(session, impacts)
@@ -734,4 +765,4 @@ def _only_plain(session: Session) -> str:
         return ""
     if any(isinstance(pair.ground, Heightfield) for pair in pairs_of(session.system, given)):
         return "heightfields"
-    return "massless limbs" if Limbs(np.asarray(session.system.mass_matrix(session.q))).any else ""
+    return ""

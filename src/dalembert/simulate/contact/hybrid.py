@@ -17,6 +17,7 @@ from dalembert.simulate.contact.samples import SampleRows, guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.contact.transitions import Switch
 from dalembert.simulate.equations.evaluate import Chart, Forces
+from dalembert.simulate.events.record import GAIN
 from dalembert.simulate.samples import asked_time, bounds_between
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers.explicit_events import say_unresolved
@@ -55,9 +56,6 @@ def refuse_penetration(geometry: Geometry, q: Array) -> None:
 MOST_AT_ONCE = 1000
 """Events at one instant at most."""
 
-
-GAIN = 1e-9
-"""Impacts that add more than this part of the energy of motion gain energy."""
 
 GAINED = (
     "impacts that gain energy: {count}, the first {gain:.3g} J at t = {t:.9g} s: Newton's restitution with friction "

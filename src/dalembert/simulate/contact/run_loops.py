@@ -14,39 +14,51 @@ import numpy as np
 
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, cube, flags, matrix, table_at, vector, whole, whole_matrix
+from dalembert.kkt import Status
 from dalembert.simulate.contact.memory import AT, ROWS
 from dalembert.simulate.contact.mode_loops import (
     CALLBACK,
     CHART,
     CODE,
+    CONTACT,
+    ENERGY_AFTER,
+    ENERGY_BEFORE,
     EVENTS,
     FAILED,
     FIRST,
     FRICTION_WORK,
     HEAT,
+    HELD,
+    KEPT_CONSTRAINTS,
+    KEPT_ROWS,
+    MOMENTUM,
     NOT_FINITE,
+    NUMBER,
     POWER,
+    REDUNDANT,
+    RESIDUAL,
     RESULT,
     SECOND,
     SHOT,
     SOUND,
     TERMS,
     TRANSITION,
-    block,
     choose,
     copy_rows,
     copy_to,
     decided,
+    dot,
     fill,
+    free_motions,
     least,
-    limit_factor,
     motion,
-    other_rows,
     own_acceleration,
+    paradox,
     project,
+    see_limbs,
+    slipping_limb,
     static,
     strike,
-    substitute,
 )
 from dalembert.simulate.events.isolate_loops import (
     CROSSING,
@@ -67,7 +79,7 @@ from dalembert.simulate.events.isolate_loops import (
 DONE, FULL, STEPS_TAKEN, FAILURE, ENDED = range(20, 25)
 """Why the loop came back: end of the segment, buffers full, as many steps as asked for, no answer, a terminal event."""
 
-PAINLEVE, DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHATTERING = range(30, 38)
+DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHATTERING, CLINGING = range(31, 39)
 """What has no answer, beside the codes of `mode_loops`."""
 
 T, H, STOP, END, START, EVERY, WORK, HEAT_SUM, FRICTION_SUM, FAILED_AT, DETAIL = range(11)
@@ -94,9 +106,10 @@ OPEN, CLOSED, STICK, SLIP, SLIP_PLUS, SLIP_MINUS, IMPACT, IMPACTS, REST, RISING,
 """Words of events."""
 
 
-RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED = range(8)
+RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED, GAIN = range(9)
 """Places in `limits`: tolerances, a fixed step (0: adaptive), the largest, the width of a located zero; impacts one
-after the other; time in which forces may turn; errors of coordinates relative to their size."""
+after the other; time in which forces may turn; errors of coordinates relative to their size; part of the energy of
+motion that an impact may add."""
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
 """Part of the optimal step, and how much a step may shrink or grow at once."""
@@ -137,6 +150,9 @@ KNOWN, STEADY, SHORT = 5, 1e-3, 1e-4
 STAGES, APART = 1.5, 0.14
 """Accelerations between stages are at most so many times those at them; half of the largest distance of two stages."""
 
+CLINGS = 1e-6
+"""A massless foot that lands may pull by this part of the largest force: rounding of the moment at which it lands."""
+
 REST_PART = 1e-11
 """Relative velocities up to this part of what they are summed from are zero where contacts come to rest."""
 
@@ -146,6 +162,10 @@ CHATTER, CHATTER_TIME = 30, 1e-7
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Steps.
+
+
+UNIQUE, REDUNDANT_ROWS, HELD_STILL = int(Status.UNIQUE), int(Status.REDUNDANT), int(Status.HELD)
+"""Verdicts of a solve, as compiled loops read them."""
 
 
 @nested
@@ -310,6 +330,8 @@ def accepted(w, h):
     code = SOUND
     for _ in range(TRIALS):
         code, ratio = shot(w, h, True)
+        if code == SOUND and (ratio < 1.0 or limits[FIXED_STEP] > 0.0):
+            code = paradox_at_end(w, h)
         if code == CALLBACK and h <= SHORTEST:
             return code, h
         if code != SOUND:
@@ -327,6 +349,20 @@ def accepted(w, h):
         if h <= 16.0 * 2.2e-16 * abs(clock[T]) or h < 1e-280:
             return COLLAPSED, h
     return COLLAPSED if code == SOUND else code, h
+
+
+@nested
+def paradox_at_end(w, h):
+    """Look for Painleve's paradox at the end of the step that was taken last; return how it ended."""
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    rubs = False
+    for i in range(closed.size):
+        rubs = rubs or (closed[i] and slides[i] and gapped[i])
+    if not rubs:
+        return SOUND
+    set_state(w, vector(w, AT.q1), vector(w, AT.v1))
+    code = motion(w, vector(w, AT.clock)[T] + h, False)
+    return paradox(w) if code == SOUND else code
 
 
 @nested
@@ -493,11 +529,14 @@ def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
     fill(widths, np.inf)
     for trial in range(200):
         low, high = bracket[0], bracket[2]
-        if high - low <= tolerance or bracket[3] == 0.0:
+        # functions of the user may stay at zero behind it: then it is where they become zero
+        if high - low <= tolerance or (bracket[3] == 0.0 and kind != WATCH):
             break
         slow = high - low > 0.5 * widths[trial % 3]
         widths[trial % 3] = high - low
         middle = 0.5 * (low + high) if slow else next_trial(bracket)
+        if bracket[3] == 0.0 and not slow:
+            middle = high - tolerance
         middle = min(max(middle, low + 0.5 * tolerance), high - 0.5 * tolerance)
         if not low < middle < high:
             break
@@ -1098,7 +1137,7 @@ def do_settle(w):
     load_, lam = vector(w, AT.load), vector(w, AT.lam)
     tally, tangents, load_row = whole(w, AT.tally), whole(w, AT.tangents), whole(w, AT.load_row)
     k = closed.size
-    needed = np.zeros(3 * k)
+    needed, goes = np.zeros(3 * k), np.zeros(k, np.bool_)
     for _ in range(CHANGES):
         set_state(w, q0, v0)
         choose_at(w)
@@ -1108,6 +1147,8 @@ def do_settle(w):
         copy_to(q0, q)
         copy_to(v0, v)
         code = motion(w, clock[T], True)
+        if code == SOUND:
+            code = slipping_limb(w)
         if code != SOUND:
             return code
         copy_to(needed, reactions)
@@ -1143,9 +1184,15 @@ def do_settle(w):
             noise = max(noise, abs(acceleration[j]))
         noise = OPENING * (1.0 + noise)
         opened = begins = False
+        fill(goes, False)
         for i in range(k):
             leaves = contact_rate[3 * i] > noise or needed[3 * i] < -pull
-            if closed[i] and gapped[i] and reactions[3 * i] <= pull and leaves:
+            goes[i] = closed[i] and gapped[i] and reactions[3 * i] <= pull and leaves
+        code = stays_down(w, goes, needed)
+        if code != SOUND:
+            return code
+        for i in range(k):
+            if goes[i]:
                 closed[i], slides[i], opened = False, False, True
                 note(w, clock[T], i, CLOSED, OPEN)
         if opened:
@@ -1169,6 +1216,39 @@ def do_settle(w):
             # complementarity holds all: the forces of the mode are another choice of redundant ones
             return SOUND
     return ENDLESS
+
+
+@nested
+def stays_down(w, goes, needed):
+    """Take those out of `goes` whose massless limbs, let go and held, would sink; return how it ended."""
+    closed, massless = flags(w, AT.closed), flags(w, AT.massless)
+    v, trouble = vector(w, AT.v), vector(w, AT.trouble)
+    W, held = matrix(w, AT.W), matrix(w, AT.held_rows)
+    kept, mode_counts = whole(w, AT.kept), whole(w, AT.mode_counts)
+    if whole(w, AT.limbs)[0] == 0:
+        return SOUND
+    largest = 0.0
+    for j in range(needed.size):
+        largest = max(largest, abs(needed[j]))
+    for i in range(closed.size):
+        closed[i] = closed[i] and not goes[i]
+    choose(w)
+    count = free_motions(w, kept, mode_counts[KEPT_ROWS])
+    left, code = v.copy(), SOUND
+    for b in range(count):
+        along = dot(held[b], v)
+        for j in range(v.size):
+            left[j] -= along * held[b, j]
+    for i in range(closed.size):
+        if not goes[i]:
+            continue
+        closed[i] = True
+        if massless[i] and dot(W[3 * i], left) < 0.0:
+            goes[i] = False
+            if needed[3 * i] < -CLINGS * (1.0 + largest):
+                trouble[CONTACT], trouble[NUMBER], code = i, -needed[3 * i], CLINGING
+    choose(w)
+    return code
 
 
 @nested
@@ -1219,10 +1299,12 @@ def do_impact(w):
     time, v, clock = vector(w, AT.time), vector(w, AT.v), vector(w, AT.clock)
     velocity, rests, gaps = vector(w, AT.velocity), vector(w, AT.rests), vector(w, AT.gaps)
     slow, gain = vector(w, AT.slow), vector(w, AT.gain)
+    impulses, row_impulses, impact = vector(w, AT.impulses), vector(w, AT.row_impulses), vector(w, AT.impact)
     closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
+    massless = flags(w, AT.massless)
     calls = whole_matrix(w, AT.calls)
     tally, load_row, tangents = whole(w, AT.tally), whole(w, AT.load_row), whole(w, AT.tangents)
-    struck, direction, M, W = matrix(w, AT.struck), matrix(w, AT.direction), matrix(w, AT.M), matrix(w, AT.W)
+    struck, direction, W = matrix(w, AT.struck), matrix(w, AT.direction), matrix(w, AT.W)
     k, n, t = closed.size, v.size, clock[T]
     set_state(w, q0, v0)
     time[0] = t
@@ -1237,7 +1319,12 @@ def do_impact(w):
         if gapped[i]:
             limit[i] = limit_of(struck[i], t)
             plastic[i] = limit[i] > 0.0
-    impulses, after, start = np.zeros(3 * k), np.zeros(n), v0.copy()
+    see_limbs(w)
+    for i in range(k):
+        plastic[i] = plastic[i] or massless[i]
+    fill(impact, 0.0)
+    fill(row_impulses, 0.0)
+    after, start = np.zeros(n), v0.copy()
     if limits[SEQUENTIAL]:
         total, one = np.zeros(3 * k), np.zeros(k, np.bool_)
         code = ENDLESS
@@ -1275,9 +1362,9 @@ def do_impact(w):
     for i in range(k):
         if not gapped[i]:
             continue
-        if impulses[3 * i] > 0.0:
+        if impulses[3 * i] > 0.0 or (massless[i] and touching[i] and before[3 * i] < -STILL):
             if before[3 * i] < -STILL:
-                if limit[i] > 0.0:
+                if limit[i] > 0.0 or massless[i]:
                     fill(struck[i], np.nan)
                 else:
                     for j in range(KNOWN - 1):
@@ -1327,16 +1414,36 @@ def do_impact(w):
     code = do_settle(w)
     clock[HEAT_SUM] += heat
     clock[FRICTION_SUM] += work
-    if heat < 0.0:
-        energy = 0.0
-        for i in range(n):
-            for j in range(n):
-                energy += start[i] * M[i, j] * start[j]
-        if heat < -1e-9 * energy:
-            if tally[GAINS] == 0:
-                gain[0], gain[1] = -heat, t
-            tally[GAINS] += 1
+    certify(w, start)
+    if heat < -2.0 * limits[GAIN] * impact[ENERGY_BEFORE]:
+        if tally[GAINS] == 0:
+            gain[0], gain[1] = -heat, t
+        tally[GAINS] += 1
     return code
+
+
+@nested
+def certify(w, start):
+    """Write kinetic energies before and after an impact, and what its balance of momentum misses.
+
+    M (v+ - v-) + A^T L = W^T P, with velocities as they are after contacts have closed, relative to its terms.
+    """
+    impulses, row_impulses, impact = vector(w, AT.impulses), vector(w, AT.row_impulses), vector(w, AT.impact)
+    M, A, W, v0 = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.W), vector(w, AT.v0)
+    n, before, after, worst, data = v0.size, 0.0, 0.0, 0.0, 0.0
+    for i in range(n):
+        held, pushed = dot(M[i], start), 0.0
+        moved = dot(M[i], v0)
+        before, after = before + 0.5 * start[i] * held, after + 0.5 * v0[i] * moved
+        missing = moved - held
+        for row in range(A.shape[0]):
+            missing += A[row, i] * row_impulses[row]
+        for row in range(W.shape[0]):
+            missing -= W[row, i] * impulses[row]
+            pushed = max(pushed, abs(W[row, i] * impulses[row]))
+        worst, data = max(worst, abs(missing)), max(data, abs(held), abs(moved), pushed)
+    impact[MOMENTUM] = worst / data if data > 0.0 else 0.0
+    impact[ENERGY_BEFORE], impact[ENERGY_AFTER] = before, after
 
 
 @nested
@@ -1441,38 +1548,6 @@ def follow(w):
                     direction[i, 0], direction[i, 1] = x / size, y / size
 
 
-@nested
-def paradox(w):
-    """Look for sliding contacts whose friction leaves no force, or several: G_NN - mu G_NT . d <= 0."""
-    v, clock = vector(w, AT.v), vector(w, AT.clock)
-    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
-    W, factors, A = matrix(w, AT.W), matrix(w, AT.factors), matrix(w, AT.A)
-    sliding_unit = matrix(w, AT.sliding_unit)
-    pivot, tally = whole(w, AT.pivot), whole(w, AT.tally)
-    n = v.size
-    rows = np.zeros(A.shape[0], np.int64)
-    for i in range(closed.size):
-        if not (closed[i] and slides[i] and gapped[i]):
-            continue
-        count = other_rows(w, rows, False)
-        if not block(w, rows, count):
-            return SOUND
-        y = np.zeros(n + count)
-        copy_to(y, W[3 * i])
-        substitute(factors, n + count, pivot, y)
-        coefficient = limit_factor(w, i)
-        effective = 0.0
-        for j in range(n):
-            pull = W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1]
-            effective += (W[3 * i, j] - coefficient * pull) * y[j]
-        # (W_N - mu d W_T) M^-1 W_N = G_NN - mu G_NT . d
-        if effective <= 0.0:
-            tally[WHO] = i
-            clock[DETAIL] = effective
-            return PAINLEVE
-    return SOUND
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # The loop.
 
@@ -1509,7 +1584,32 @@ def record(w, h, work, heat, friction):
             word = OPEN
         sample_mode[row, i] = word
     sample_sums[row, 0], sample_sums[row, 1], sample_sums[row, 2], sample_sums[row, 3] = work, heat, friction, h
+    record_verdict(w, row)
     tally[SAMPLES] += 1
+
+
+@nested
+def record_verdict(w, row):
+    """Write status and residual of the last solve, impulses and certificate of the impact that led here, if one did."""
+    mode_counts, holonomic = whole(w, AT.mode_counts), whole(w, AT.holonomic)
+    impulses, impact, powers = vector(w, AT.impulses), vector(w, AT.impact), vector(w, AT.powers)
+    sample_verdict, sample_impulse = matrix(w, AT.sample_verdict), matrix(w, AT.sample_impulse)
+    sample_impact, axes = matrix(w, AT.sample_impact), cube(w, AT.axes)
+    status = REDUNDANT_ROWS if mode_counts[KEPT_CONSTRAINTS] < holonomic.size or mode_counts[REDUNDANT] else UNIQUE
+    sample_verdict[row, 0] = HELD_STILL if mode_counts[HELD] > 0 else status
+    sample_verdict[row, 1] = powers[RESIDUAL]
+    for i in range(impulses.size // 3):
+        for j in range(3):
+            sample_impulse[row, 3 * i + j] = impulses[3 * i + j]
+            if axes.shape[0]:
+                sample_impulse[row, 3 * i + j] = (
+                    axes[i, 0, j] * impulses[3 * i]
+                    + axes[i, 1, j] * impulses[3 * i + 1]
+                    + axes[i, 2, j] * impulses[3 * i + 2]
+                )
+    copy_to(sample_impact[row], impact)
+    fill(impulses, 0.0)
+    fill(impact, 0.0)
 
 
 @nested
@@ -1617,6 +1717,12 @@ def start(w, watched):
     """Begin a run: contacts that touch collide or close, others find out whether they stick; return how it ended."""
     clock = vector(w, AT.clock)
     first_modes(w)
+    if whole(w, AT.limbs)[0]:
+        code = project(w, clock[T])
+        if code != SOUND:
+            return code
+        copy_to(vector(w, AT.q0), vector(w, AT.q))
+        copy_to(vector(w, AT.v0), vector(w, AT.v))
     if touches(w):
         code = here(w)
         if code != SOUND:

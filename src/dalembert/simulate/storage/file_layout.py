@@ -21,7 +21,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError
-from dalembert.simulate.events.record import Mode
+from dalembert.simulate.events.record import CERTIFICATE, Mode
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -37,7 +37,8 @@ FORMER_MODES = np.array([Mode.STICK, Mode.SLIP, Mode.OPEN], np.int64)
 DIMENSIONS = {
     "t": (), "q": ("configuration",), "v": ("velocity",), "acceleration": ("velocity",), "multipliers": ("row",),
     "work": (), "step": (), "heat": (), "contact_forces": ("contact_component",), "modes": ("contact",),
-    "contact_status": (), "contact_residual": (), "friction_work": (),
+    "contact_status": (), "contact_residual": (), "friction_work": (), "impulses": ("contact_component",),
+    "impact": ("certificate",),
 }  # fmt: skip
 """Second dimension of every field of a sample."""
 
@@ -81,7 +82,7 @@ def names_of(session: Session) -> dict[str, tuple[str, ...]]:
     parts = tuple(f"{name} {part}" for name in contacts for part in ("x", "y", "z"))
     return {
         "configuration": m.configuration_names, "velocity": m.coordinates, "row": m.names, "contact": contacts,
-        "contact_component": parts,
+        "contact_component": parts, "certificate": CERTIFICATE if contacts else (),
     }  # fmt: skip
 
 
