@@ -33,12 +33,13 @@ from dalembert.simulate.contact.equations import (
     mechanism_contacts,
     other_contacts,
 )
+from dalembert.simulate.contact.field_loops import fields_unit
 from dalembert.simulate.contact.hybrid import DEEP, GAINED, run_hybrid
 from dalembert.simulate.contact.impacts import NO_IMPULSES, ORDERS
 from dalembert.simulate.contact.laws import CONFLICT, Limbs, impact_impulses
 from dalembert.simulate.contact.memory import EngineArrays
 from dalembert.simulate.contact.samples import call_on_step, guarded
-from dalembert.simulate.contact.shapes import Heightfield, pairs_of
+from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.equations.callbacks import called, called_event
 from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
@@ -94,6 +95,10 @@ TROUBLES = {
     loop.PASSAGE: (
         "at t = {t:.9g} s contact {who!r} opens by less than rounding and would go {detail:.2g} m deep: whether it "
         'strikes again cannot be told; method="moreau" steps over such contacts'
+    ),
+    loop.ROLLING: (
+        'at t = {t:.9g} s the sphere of contact {who!r} comes to an edge of its heightfield: method="hybrid" follows '
+        'points over edges, and spheres where slopes do not change; method="moreau" takes all'
     ),
     loop.DETACHED: "at t = {t:.9g} the normal row of {who} would have to pull: the contact opens",
     loop.CHATTERING: "30 changes of mode within 1e-07 of the duration before t = {t:.9g} (Zeno)",
@@ -195,7 +200,7 @@ class ContactEngine:
         self.alive: list[Any] = []
         tables = NO_TABLES if forces is None or forces.zero else forces.controller.signals.tables()
         arrays = self._contact_arrays() | self._run_arrays(q, v, start, end, every) | system.table(rank)
-        arrays |= table853() | chains_of(system)
+        arrays |= table853() | chains_of(system) | system.field_arrays()
         arrays |= {"table_layout": np.array(tables.layout, np.int64).reshape(-1, 5)}
         arrays |= {
             "table_breaks": np.array(tables.breaks, float),
@@ -240,7 +245,7 @@ class ContactEngine:
             "impulses": 3 * k, "row_impulses": m, "impact": len(CERTIFICATE),
         }  # fmt: skip
         whole = {
-            "calls": (mode.TRANSITION + 1, 3), "kept": m + 3 * k + held, "mode_counts": 4, "pivot": size,
+            "calls": (mode.BALLS + 1, 3), "kept": m + 3 * k + held, "mode_counts": 4, "pivot": size,
             "cone_first": k + 1, "cone_kind": k, "cone_row": p, "cone_size": 3,
         }  # fmt: skip
         found = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}
@@ -305,7 +310,11 @@ class ContactEngine:
             | {name: getattr(w, "velocity" if name == "u" else name) for name in OUTPUTS}
             | s.inputs
         )
-        self._take(mode.TERMS, s.kernel, arrays)
+        if not s.fields:
+            self._take(mode.TERMS, s.kernel, arrays)
+            return
+        self._take(mode.BALLS, s.kernel, arrays)
+        self.at.calls[mode.TERMS] = fields_unit.address, self.table.__array_interface__["data"][0], 0
 
     def _terms(self) -> None:
         w, s = self.at, self.system
@@ -763,6 +772,4 @@ def _only_plain(session: Session) -> str:
     given = session.extra.get("contacts")
     if given is None or not isinstance(session.system, Mechanism):
         return ""
-    if any(isinstance(pair.ground, Heightfield) for pair in pairs_of(session.system, given)):
-        return "heightfields"
     return ""

@@ -118,6 +118,14 @@ class EngineArrays(NamedTuple):
     pair_coordinate: int
     pair_radii: int
     pair_bounded: int
+    # contacts with heightfields
+    field_pair: int
+    field_table: int
+    field_numbers: int
+    heights: int
+    balls: int
+    feet: int
+    cell_bounds: int
     # the run
     limits: int
     clock: int

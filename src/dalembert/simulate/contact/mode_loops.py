@@ -26,9 +26,10 @@ from dalembert.simulate.equations.signals import Tables, set_signals
 # Memory of the engine.
 
 
-TERMS, CHART, ALONG, FORCE, EVENTS, LAWS, SIGNALS, HARD, MOTION, PROJECT, SHOT, TRANSITION = range(12)
+TERMS, CHART, ALONG, FORCE, EVENTS, LAWS, SIGNALS, HARD, MOTION, PROJECT, SHOT, TRANSITION, BALLS = range(13)
 """Rows of the table of calls; `SIGNALS` is where `signals.set_signals` looks. From `MOTION` on they are units: loops
-that are called by their address, so that they are compiled once and not again in every loop around them."""
+that are called by their address, so that they are compiled once and not again in every loop around them. Where there
+are heightfields `TERMS` is one, too (`field_loops.py`), and calls the kernel in `BALLS`."""
 
 FIRST, SECOND, CODE, RESULT = range(4)
 """Places in `arguments`, which units read at their start and write at their end."""

@@ -15,8 +15,27 @@ import numpy as np
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, cube, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.kkt import Status
+from dalembert.simulate.contact.field_loops import (
+    BEYOND,
+    DOUBLINGS,
+    RADIUS,
+    STEEP,
+    TWIST,
+    WIDTH,
+    field_of,
+    gap_and_rate,
+    is_point,
+    leaves,
+    longest_step,
+    on_edge,
+    room_around,
+    room_in,
+    set_cell,
+    terms_at,
+)
 from dalembert.simulate.contact.memory import AT, ROWS
 from dalembert.simulate.contact.mode_loops import (
+    ALONG,
     CALLBACK,
     CHART,
     CODE,
@@ -79,7 +98,7 @@ from dalembert.simulate.events.isolate_loops import (
 DONE, FULL, STEPS_TAKEN, FAILURE, ENDED = range(20, 25)
 """Why the loop came back: end of the segment, buffers full, as many steps as asked for, no answer, a terminal event."""
 
-DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHATTERING, CLINGING = range(31, 39)
+DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHATTERING, CLINGING, ROLLING = range(31, 40)
 """What has no answer, beside the codes of `mode_loops`."""
 
 T, H, STOP, END, START, EVERY, WORK, HEAT_SUM, FRICTION_SUM, FAILED_AT, DETAIL = range(11)
@@ -478,7 +497,7 @@ def margins(w, out):
             out[3 * i + 2] = reserve
 
 
-MARGIN, GAP, WATCH = range(3)
+MARGIN, GAP, WATCH, EDGE = range(4)
 """Guards whose zeros are located by steps of full order."""
 
 
@@ -496,7 +515,7 @@ def guard_here(w, kind, index, sign, h):
     """Evaluate a guard at the end of the step that was taken last."""
     q1, v1, environment = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.environment)
     clock, time = vector(w, AT.clock), vector(w, AT.time)
-    gaps, event_values = vector(w, AT.gaps), vector(w, AT.event_values)
+    event_values = vector(w, AT.event_values)
     tally = whole(w, AT.tally)
     calls = whole_matrix(w, AT.calls)
     closed = flags(w, AT.closed)
@@ -513,7 +532,11 @@ def guard_here(w, kind, index, sign, h):
     if kind == GAP:
         time[0] = t
         invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-        return SOUND, gaps[index]
+        return SOUND, gap_and_rate(w, index, field_of(w, index))[0]
+    if kind == EDGE:
+        time[0] = t
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+        return SOUND, room_in(w, index)
     environment[0] = t
     invoke(calls[EVENTS, 0], calls[EVENTS, 1], calls[EVENTS, 2])
     if environment[FAILED] != 0.0:
@@ -614,19 +637,24 @@ def gap_bounds(w, i, h):
         more, faster = ball_bounds(w, pair_ball[i, 1], q0, h, speeds, accelerations)
         L, K = L + more, K + faster
         K += L * L / pair_radii[i] if pair_radii[i] > 0.0 else np.inf
+    f = field_of(w, i)
+    if f >= 0:
+        # over a heightfield: of a point's height within one cell; of a sphere no bound is known
+        numbers = matrix(w, AT.field_numbers)[f]
+        K = np.inf if numbers[RADIUS] > 0.0 else numbers[STEEP] * K + 2.0 * numbers[TWIST] * L * L
+        L *= numbers[STEEP]
     return L, K
 
 
 @nested
 def gap_inside(w, i, h, part):
     """Return gap i and its rate at a part of the step, on its polynomial."""
-    time, clock, gaps = vector(w, AT.time), vector(w, AT.clock), vector(w, AT.gaps)
-    velocity = vector(w, AT.velocity)
+    time, clock = vector(w, AT.time), vector(w, AT.clock)
     calls = whole_matrix(w, AT.calls)
     inside(w, part)
     time[0] = clock[T] + part * h
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    return gaps[i], velocity[3 * i]
+    return gap_and_rate(w, i, field_of(w, i))
 
 
 @nested
@@ -644,18 +672,21 @@ def least_value(a_s, a_g, a_r, b_s, b_g, b_r, L, K):
 
 
 @nested
-def isolate(w, i, h, start, end, L, K, width, slack, found):
-    """Isolate the first zero of gap i between two points (s, g, g'); write low and high into found (2, 3).
+def isolate(w, i, h, start, end, L, within, width, slack, found):
+    """Isolate the first zero of gap i between two points (s, g, g', room); write low and high into found (2, 4).
 
-    Return 1 where there is one, 0 where there is none, -1 where it is certain only up to found[1].
+    Return 1 where there is one, 0 where there is none, -1 where it is certain only up to found[1]. `within` bounds the
+    second derivative; of a point over a heightfield as long as it is certain to stay over one cell.
     """
-    stack, top, looks = np.zeros((64, 3)), 0, 0
-    a = np.zeros(3)
+    stack, top, looks = np.zeros((64, 4)), 0, 0
+    a, f = np.zeros(4), field_of(w, i)
+    speed = L / matrix(w, AT.field_numbers)[f, STEEP] if is_point(w, f) else 0.0
     copy_to(stack[0], end)
     copy_to(a, start)
     while top >= 0:
         b = stack[top]
         piece = b[0] - a[0]
+        K = within if speed == 0.0 or speed * piece < a[3] else np.inf
         small = piece <= width or L * piece <= GRAZING
         if b[1] <= 0.0 and (small or 0.5 * (a[2] + b[2] + K * piece) < 0.0):
             copy_to(found[0], a)
@@ -672,7 +703,7 @@ def isolate(w, i, h, start, end, L, K, width, slack, found):
         s = 0.5 * (a[0] + b[0])
         g, r = gap_inside(w, i, h, s / h)
         top += 1
-        stack[top, 0], stack[top, 1], stack[top, 2] = s, g + slack, r
+        stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = s, g + slack, r, room_around(w, f)
     return 0
 
 
@@ -685,22 +716,24 @@ def gap_in(w, i, h, ready):
     """
     q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
     clock, q1, v1 = vector(w, AT.clock), vector(w, AT.q1), vector(w, AT.v1)
-    limits, gaps, velocity = vector(w, AT.limits), vector(w, AT.gaps), vector(w, AT.velocity)
-    sums = vector(w, AT.sums)
+    limits, sums = vector(w, AT.limits), vector(w, AT.sums)
     calls = whole_matrix(w, AT.calls)
     stages = matrix(w, AT.stages)
-    tally = whole(w, AT.tally)
+    tally, f = whole(w, AT.tally), field_of(w, i)
     set_state(w, q0, v0)
     time[0] = clock[T]
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    start, end = np.zeros(3), np.zeros(3)
-    start[1], start[2] = gaps[i], velocity[3 * i]
+    start, end = np.zeros(4), np.zeros(4)
+    start[1], start[2] = gap_and_rate(w, i, f)
+    start[3] = room_around(w, f)
     end_q, end_v, more = q1.copy(), v1.copy(), sums.copy()
     set_state(w, q1, v1)
     time[0] = clock[T] + h
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    end[0], end[1], end[2] = h, gaps[i], velocity[3 * i]
-    L, K = gap_bounds(w, i, h)
+    end[0], end[3] = h, room_around(w, f)
+    end[1], end[2] = gap_and_rate(w, i, f)
+    L, within = gap_bounds(w, i, h)
+    K = np.inf if is_point(w, f) else within
     width = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
     slack = POLYNOMIAL * (limits[ATOL] + limits[RTOL])
     # nothing can happen: most steps end here
@@ -724,6 +757,7 @@ def gap_in(w, i, h, ready):
                     g, r = gap_inside(w, i, h, s / h)
                     if g > 0.0:
                         start[0], start[1], start[2], opened = s, g, r, True
+                        start[3] = room_around(w, f)
                     s *= 2.0
                 if not opened and end[1] > 0.0:
                     return SOUND, h, False
@@ -735,9 +769,9 @@ def gap_in(w, i, h, ready):
                 tally[WHO] = i
                 return PASSAGE, h, False
             return SOUND, h, False
-    found = np.zeros((2, 3))
+    found = np.zeros((2, 4))
     for _ in range(TRIALS):
-        verdict_of = isolate(w, i, h, start, end, L, K, width, slack, found)
+        verdict_of = isolate(w, i, h, start, end, L, within, width, slack, found)
         if verdict_of <= 0:
             certain = h if verdict_of == 0 else found[1, 0]
             if certain >= h:
@@ -758,11 +792,9 @@ def gap_in(w, i, h, ready):
             if code != SOUND:
                 return code, h, False
         if g_high > 0.0:
-            start[0], start[1], start[2] = (
-                high,
-                g_high,
-                velocity[3 * i],
-            )  # the polynomial was below zero, the step is not
+            # the polynomial was below zero, the step is not
+            start[0], start[1], start[3] = high, g_high, room_around(w, f)
+            start[2] = gap_and_rate(w, i, f)[1]
             continue
         low, g_low = found[0, 0], found[0, 1]
         if low > start[0]:
@@ -1829,6 +1861,100 @@ def advance(w, watched, loose_all, most):
 
 
 @nested
+def accepted_in_cells(w, h):
+    """Take a step that meets the tolerance; closed contacts with heightfields end it right before an edge.
+
+    Return how it ended, its length, and whether an edge is at its end.
+    """
+    q0, v0, q1 = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.q1)
+    v1, sums, clock = vector(w, AT.v1), vector(w, AT.sums), vector(w, AT.clock)
+    field_pair, tally, closed = whole(w, AT.field_pair), whole(w, AT.tally), flags(w, AT.closed)
+    stages = matrix(w, AT.stages)
+    count, at_hand = field_pair.size, False
+    if count == 0:
+        code, h = accepted(w, h)
+        return code, h, False
+    terms_at(w, q0, v0, clock[T])
+    rooms, leaving = np.zeros(count), np.zeros(count, np.bool_)
+    for f in range(count):
+        if closed[field_pair[f]]:
+            if on_edge(w, f):
+                tally[WHO] = field_pair[f]
+                return ROLLING, h, False
+            set_cell(w, f)
+            rooms[f], leaving[f] = room_in(w, f), leaves(w, f)
+            at_hand = at_hand or (rooms[f] <= BEYOND and leaving[f])
+    if at_hand:
+        copy_to(q1, q0)
+        copy_to(v1, v0)
+        fill(sums, 0.0)
+        return SOUND, 0.0, True
+    code, h = accepted(w, min(h, longest_step(w)))
+    if code != SOUND:
+        return code, h, False
+    terms_at(w, q1, v1, clock[T] + h)
+    ends, first, K_kept = np.zeros(count), h, stages.copy()
+    for f in range(count):
+        ends[f] = room_in(w, f) if closed[field_pair[f]] else 0.0
+    found = False
+    for f in range(count):
+        if ends[f] >= 0.0 or (ends[f] >= -BEYOND and not leaving[f]):
+            continue
+        code, at = locate(w, EDGE, f, 1.0, 0.0, h, rooms[f], ends[f], WIDTH)
+        copy_rows(stages, K_kept)
+        # right before it
+        back, before = WIDTH, 0.0
+        while code == SOUND and at - back > 0.0:
+            code, room = guard(w, EDGE, f, 1.0, at - back)
+            copy_rows(stages, K_kept)
+            if room > 0.0:
+                before = at - back
+                break
+            back *= 2.0
+        if code != SOUND:
+            return code, h, False
+        first, found = min(first, before), True
+    if not found:
+        return SOUND, h, False
+    if first > 0.0:
+        code, _ = shot(w, first, True)
+        return code, first, True
+    copy_to(q1, q0)
+    copy_to(v1, v0)
+    fill(sums, 0.0)
+    return SOUND, 0.0, True
+
+
+@nested
+def step_behind(w):
+    """Move the state of the run right behind the edge before which it is; return how it ended."""
+    q0, v0, clock = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.clock)
+    chart_base, way, moved = vector(w, AT.chart_base), vector(w, AT.way), vector(w, AT.moved)
+    field_pair, tally, closed = whole(w, AT.field_pair), whole(w, AT.tally), flags(w, AT.closed)
+    calls = whole_matrix(w, AT.calls)
+    time = WIDTH
+    for _ in range(DOUBLINGS):
+        copy_to(chart_base, q0)
+        for j in range(v0.size):
+            way[j] = time * v0[j]
+        invoke(calls[ALONG, 0], calls[ALONG, 1], calls[ALONG, 2])
+        terms_at(w, moved, v0, clock[T])
+        room = np.inf
+        for f in range(field_pair.size):
+            if closed[field_pair[f]]:
+                room = min(room, room_in(w, f))
+        if room < 0.0:
+            break
+        time *= 2.0
+    copy_to(q0, moved)
+    for f in range(field_pair.size):
+        if closed[field_pair[f]] and on_edge(w, f):
+            tally[WHO] = field_pair[f]
+            return ROLLING
+    return SOUND
+
+
+@nested
 def step(w, watched, loose_all, ready, fired):
     """Take one step, or part of one up to an event; return how it ended."""
     closed, gapped, pair_bounded = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.pair_bounded)
@@ -1862,21 +1988,21 @@ def step(w, watched, loose_all, ready, fired):
         return code
     h = min(h, slow)
     ready[0] = False
-    code, h = accepted(w, h)
+    code, h, edge = accepted_in_cells(w, h)
     if code != SOUND:
         return code
     # gaps with bounds
     strikes = False
     K_kept = stages.copy()
     for i in range(k):
-        if gapped[i] and not closed[i] and pair_bounded[i]:
+        if gapped[i] and not closed[i] and pair_bounded[i] and h > 0.0:
             code, at, struck = gap_in(w, i, h, ready)
             if code != SOUND:
                 return code
             if at < h or struck:
                 copy_rows(stages, K_kept)
                 ready[0] = False
-                h, strikes = at, struck
+                h, strikes, edge = at, struck, False
                 if h > 0.0:
                     code, _ = shot(w, h, True)
                     if code != SOUND:
@@ -1896,7 +2022,7 @@ def step(w, watched, loose_all, ready, fired):
         if code != SOUND:
             return code
         if changed:
-            strikes = strikes and h >= before
+            strikes, edge = strikes and h >= before, False
             ready[0] = False
             if watched or loose_all.size:
                 code, _ = shot(w, h, True)
@@ -1920,7 +2046,7 @@ def step(w, watched, loose_all, ready, fired):
             return code
         if kind > -2:
             if at < h:
-                changed, strikes = False, False
+                changed, strikes, edge = False, False, False
             h = at
             if h > 0.0:
                 code, _ = shot(w, h, False)
@@ -1934,7 +2060,7 @@ def step(w, watched, loose_all, ready, fired):
             strikes = strikes or kind >= 0
     # samples at asked times on the way are steps of their own
     end = t + h
-    if not (changed or strikes):
+    if not (changed or strikes or edge):
         if end >= stop - 1e-15 * abs(stop):
             end = stop
         elif due - end <= 1e-15 * abs(end):
@@ -1978,14 +2104,15 @@ def step(w, watched, loose_all, ready, fired):
                     row[0], row[1], row[2], row[3] = end, e, NOTHING, RISING if signs[e] < 0 else FALLING
                     tally[EVENT_COUNT] += 1
                 zeros[e] += 1
-    jump = changed or strikes
+    jump = changed or strikes or edge
     if jump:
         record_here(w, h)
         if clock[EVERY] > 0.0 and asked(w, tally[NEXT]) == end:
             tally[NEXT] += 1
         keep(w)
-        if strikes:
-            code = transit(w, COLLIDE)
+        if strikes or edge:
+            code = SOUND if strikes else step_behind(w)
+            code = transit(w, COLLIDE) if code == SOUND else code
             rest(w, end)
         else:
             code = transit(w, CHANGE)

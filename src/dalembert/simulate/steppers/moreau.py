@@ -99,7 +99,7 @@ def pair_arrays(geometry: Geometry) -> Pairs:
         if isinstance(pair.ground, Plane):
             kind[i], normal[i], offset[i] = PLANE, pair.ground.normal, pair.ground.offset
         elif isinstance(pair.ground, Heightfield):
-            kind[i], field[i] = FIELD, _stored(pair.ground, heights)
+            kind[i], field[i] = FIELD, pair.ground.stored(heights)
         else:
             kind[i] = SPHERES
     mu, e = (np.array([getattr(pair, name) for pair in pairs]) for name in ("friction", "restitution"))
@@ -113,13 +113,6 @@ def pair_arrays(geometry: Geometry) -> Pairs:
         kind, frame, at, radius, normal, offset, place, sign, bound, field, slot, reach, np.concatenate(heights), mu, e,
         poisson,
     )  # fmt: skip
-
-
-def _stored(ground: Heightfield, heights: list[Array]) -> tuple[int, ...]:
-    """Append a heightfield to the heights; return where it begins and its sizes."""
-    first = sum(array.size for array in heights)
-    heights += [np.asarray(array, float).ravel() for array in (ground.x, ground.y, ground.z)]
-    return first, first + ground.x.size, first + ground.x.size + ground.y.size, ground.x.size, ground.y.size
 
 
 class MoreauMemory:
