@@ -7,12 +7,12 @@ import pytest
 
 import dalembert as da
 from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
-from dalembert.simulate.contact.bounds import Chain, MotionBounds, largest
 from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.mode_dynamics import Stage, TrialStep
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.events.isolate import GapPoint, first_zero, least_value, locate_zero
 from dalembert.simulate.events.record import Mode
+from tests.reference.contact.bounds import BoundedChain, MotionBounds, largest
+from tests.reference.contact.mode_dynamics import Stage, TrialStep
 from tests.simulate.contact_cases import plate
 
 G = 9.81
@@ -178,7 +178,7 @@ def test_bounds_of_shapes_hold_for_every_joint(seed):
     """Speeds and accelerations of the end of random chains of all joints never exceed their bounds."""
     rng = np.random.default_rng(seed)
     m, ball = random_chain(rng)
-    chain = Chain(m, ball)
+    chain = BoundedChain(m, ball)
     g = Geometry(m, pairs_of(m, [Contact(ball, Plane())]))
     for _ in range(10):
         q, v, a = m.random(int(rng.integers(1 << 30))), rng.standard_normal(m.nv), rng.standard_normal(m.nv)

@@ -380,11 +380,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     found, function, callables = watches(moving, given["events"])
     session = Session(moving, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
-    if chosen == "hybrid" and any(each.kind == FRICTION for each in ignored):
-        from dalembert.simulate.contact.engine import rubs
-
-        ignored = [each for each in ignored if each.kind != FRICTION or not rubs(session, options.get("compiled"))]
-    session.ignored = ignored
+    session.ignored = [each for each in ignored if each.kind != FRICTION or chosen != "hybrid"]
     return session
 
 

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.integrate import DOP853
 
-from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.errors import ModelError, SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
 from dalembert.kernel import Kernel
@@ -34,9 +34,8 @@ from dalembert.simulate.contact.equations import (
     other_contacts,
 )
 from dalembert.simulate.contact.field_loops import fields_unit
-from dalembert.simulate.contact.hybrid import DEEP, GAINED, run_hybrid
-from dalembert.simulate.contact.impacts import NO_IMPULSES, ORDERS
-from dalembert.simulate.contact.laws import CONFLICT, Limbs, impact_impulses
+from dalembert.simulate.contact.geometry import refuse_penetration
+from dalembert.simulate.contact.laws import CONFLICT, GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
 from dalembert.simulate.contact.memory import EngineArrays
 from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import pairs_of
@@ -654,7 +653,7 @@ class ContactRun:
         """Go to the end, or as far as it goes."""
         s, e = self.session, self.engine
         if s.checkpoint is None:
-            self._refuse_penetration()
+            refuse_penetration(self.names, e.gaps())
         most = MOST if s.on_step is None else 1
         with guarded(s, lambda: float(e.at.environment[0]), self._finish):
             stops = [*s.stops, s.settings.end]
@@ -697,14 +696,6 @@ class ContactRun:
         if e.at.clock[loop.T] == begin and begin in self.session.stops:
             self._told(e.settle)
 
-    def _refuse_penetration(self) -> None:
-        gaps = self.engine.gaps()
-        deep = np.flatnonzero(gaps < -DEEP)
-        if deep.size:
-            worst = deep[np.argsort(gaps[deep])][:3]
-            said = ", ".join(f"{self.names[i]!r} by {-gaps[i]:.3g} m" for i in worst)
-            raise ModelError(f"the start interpenetrates: {said}; lift the mechanism, or move the contacts")
-
     def _flush(self, sparing: bool = False) -> None:
         """Hand complete samples and events over."""
         e, s = self.engine, self.session
@@ -731,9 +722,7 @@ class ContactRun:
         say_unresolved(s, int(e.at.tally[loop.UNRESOLVED]))
 
 
-def run_contacts(
-    session: Session, impacts: str = "simultaneous", sticking: Any = None, compiled: bool | None = None
-) -> None:
+def run_contacts(session: Session, impacts: str = "simultaneous", sticking: Any = None) -> None:
     """Integrate a session with contacts or dry friction from event to event.
 
     Parameters
@@ -742,34 +731,5 @@ def run_contacts(
         One of `ORDERS`.
     sticking
         Names of contacts that must stick at the start.
-    compiled
-        True: compiled loops; False: the plain engine (`hybrid.py`), which knows heightfields, but no dry friction of
-        joints; None: the plain one for heightfields, compiled loops for all else.
     """
-    if not (compiled is None or isinstance(compiled, bool)):
-        raise ModelError(f"compiled={compiled!r} must be True, False or None")
-    why = _only_plain(session)
-    if why and compiled:
-        raise UnsupportedError(f"compiled=True takes no {why}; compiled=False does")
-    shapes = isinstance(session.system, Mechanism) and session.extra.get("contacts") is not None
-    if compiled is False or (shapes and why):
-        if not shapes:
-            raise UnsupportedError("compiled=False takes contacts of a mechanism's shapes alone")
-        run_hybrid(session, impacts)
-        return
     ContactRun(session, impacts, sticking).run()
-
-
-def rubs(session: Session, compiled: bool | None) -> bool:
-    """Return whether the dry friction of a mechanism's joints acts in a run from event to event."""
-    system = session.system
-    has = isinstance(system, Mechanism) and bool(np.any(np.asarray(system.friction) > 0.0))
-    return has and compiled is not False and not _only_plain(session)
-
-
-def _only_plain(session: Session) -> str:
-    """Return what of a mechanism's contacts compiled loops do not know, in words."""
-    given = session.extra.get("contacts")
-    if given is None or not isinstance(session.system, Mechanism):
-        return ""
-    return ""

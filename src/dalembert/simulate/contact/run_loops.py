@@ -708,6 +708,15 @@ def isolate(w, i, h, start, end, L, within, width, slack, found):
 
 
 @nested
+def opening_bound(w, f, start, L, within):
+    """Return the bound of the second derivative of a gap that has just opened; of a point while it is over one cell."""
+    if not is_point(w, f):
+        return within
+    speed = L / matrix(w, AT.field_numbers)[f, STEEP]
+    return within if start[2] > 0.0 and 1.9 * start[2] * speed < within * start[3] else np.inf
+
+
+@nested
 def gap_in(w, i, h, ready):
     """Find where gap i closes within the step h that was taken last.
 
@@ -733,7 +742,7 @@ def gap_in(w, i, h, ready):
     end[0], end[3] = h, room_around(w, f)
     end[1], end[2] = gap_and_rate(w, i, f)
     L, within = gap_bounds(w, i, h)
-    K = np.inf if is_point(w, f) else within
+    K = opening_bound(w, f, start, L, within)
     width = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
     slack = POLYNOMIAL * (limits[ATOL] + limits[RTOL])
     # nothing can happen: most steps end here
@@ -749,7 +758,7 @@ def gap_in(w, i, h, ready):
         opened = False
         if not start[2] < -CLOSING * (1.0 + L):
             sure = start[2] > 0.0 and np.isfinite(K)
-            if sure and K * h < 2.0 * start[2]:
+            if sure and K * h < 2.0 * start[2] and not is_point(w, f):
                 start[1], opened = 2.2e-308, True
             else:
                 s = 1.9 * start[2] / K if sure else EARLY * h
@@ -1443,7 +1452,13 @@ def do_impact(w):
                 direction[i, 0], direction[i, 1] = x / speed, y / speed
             if word_of(w, i) != word:
                 note(w, t, i, word, word_of(w, i))
+    sticks = np.zeros(k, np.bool_)
+    for i in range(k):
+        sticks[i] = closed[i] and gapped[i] and not slides[i]
     code = do_settle(w)
+    for i in range(k):
+        if sticks[i] and closed[i] and slides[i]:
+            note(w, t, i, STICK, SLIP)
     clock[HEAT_SUM] += heat
     clock[FRICTION_SUM] += work
     certify(w, start)

@@ -9,10 +9,8 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel.loops import SIGNATURE, bind
-from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.hybrid import GAINED, refuse_penetration
-from dalembert.simulate.contact.impacts import NO_IMPULSES
-from dalembert.simulate.contact.laws import CONFLICT, Limbs
+from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
+from dalembert.simulate.contact.laws import CONFLICT, GAINED, NO_IMPULSES, Limbs
 from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import Heightfield, Plane, pairs_of
 from dalembert.simulate.contact.surface_loops import SLOTS
@@ -275,7 +273,7 @@ class Moreau:
         """Take all steps."""
         s, counts = self.session, self.counts
         if s.checkpoint is None:
-            refuse_penetration(self.geometry, s.q)
+            refuse_penetration([pair.name for pair in self.geometry.pairs], self.geometry.gaps(s.q))
         with guarded(s, lambda: self.forces.time, self._finish):
             if s.checkpoint is None:
                 self._first_sample()

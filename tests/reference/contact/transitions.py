@@ -11,11 +11,11 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.geometry import State
-from dalembert.simulate.contact.impacts import Collision, Zeno
-from dalembert.simulate.contact.locate import OPENING, WEAK
-from dalembert.simulate.contact.mode_dynamics import ContactState, ModeDynamics, ModeMotion
 from dalembert.simulate.events.record import EventRecord, Mode
 from dalembert.simulate.session import Session
+from tests.reference.contact.impacts import Collision, Zeno
+from tests.reference.contact.locate import OPENING, WEAK
+from tests.reference.contact.mode_dynamics import ContactState, ModeDynamics, ModeMotion
 
 Array = np.ndarray
 
