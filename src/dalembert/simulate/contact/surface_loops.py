@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.bisection import count_up_to
 from dalembert.kernel.loops import compiled
 
 SLOTS = 3
