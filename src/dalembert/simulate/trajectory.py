@@ -11,7 +11,6 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import MissingExtraError, ModelError, UnsupportedError
-from dalembert.kkt import Status
 from dalembert.model.energy import Energy
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord, ImpactRecord
@@ -313,6 +312,8 @@ class Trajectory:
     @property
     def impacts(self) -> tuple[ImpactRecord, ...]:
         """Impacts that were located, instant by instant, with impulses and certificates (`method="hybrid"`)."""
+        from dalembert.kkt import Status
+
         if "impact" not in self.samples:
             return ()
         struck = {each.time for each in self.events if each.new == "impact"}
@@ -325,10 +326,11 @@ class Trajectory:
         for row in np.flatnonzero(self.samples["impact"][:, 2] > 0.0):
             parts, t = self.samples["impulses"][row].reshape(-1, 3), float(self.t[row])
             impulses = {name: part for name, part in zip(self.contacts, parts, strict=True) if part.any()}
-            *numbers, status = self.samples["impact"][row]
+            momentum, laws, before, after, status = (float(x) for x in self.samples["impact"][row])
             heat = float(self.heat[row] - self.heat[max(row - 1, 0)])
             if impulses or t in struck:
-                found.append(ImpactRecord(t, impulses, *map(float, numbers), heat, Status(int(status)), t in last))
+                verdict = Status(int(status))
+                found.append(ImpactRecord(t, impulses, momentum, laws, before, after, heat, verdict, t in last))
         return tuple(found)
 
     @property

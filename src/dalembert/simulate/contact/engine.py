@@ -250,7 +250,7 @@ class ContactEngine:
         found = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}
         found |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
         found |= {name: np.zeros(k, bool) for name in ("closed", "slides", "cone_sliding", "massless")}
-        found["limbs"] = np.array([int(self.limbs)], np.int64)
+        found |= {"limbs": np.array([int(self.limbs)], np.int64)}
         return found | {"direction": np.tile([1.0, 0.0], (k, 1)), "sign": np.ones(k)}
 
     def _run_arrays(self, q: Array, v: Array, start: float, end: float, every: float | None) -> dict[str, Array]:
@@ -608,6 +608,8 @@ class ContactRun:
     def __init__(self, session: Session, impacts: str, sticking: Any) -> None:
         if impacts not in ORDERS:
             raise ModelError(f"impacts={impacts!r} is not one of {', '.join(map(repr, ORDERS))}")
+        if session.checkpoint is not None and "clock" not in session.checkpoint:
+            raise ModelError("an earlier version began this run: contacts cannot go on from there; run.repeat() can")
         self.session, s = session, session.settings
         self.system = contact_system(session)
         self.names = [one.name for one in self.system.contacts]

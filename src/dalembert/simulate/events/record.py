@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.kkt import Status
+if TYPE_CHECKING:
+    from dalembert.kkt import Status
 
 
 class Mode(IntEnum):
