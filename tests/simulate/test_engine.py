@@ -239,7 +239,7 @@ def test_a_run_with_joint_friction_is_stored_and_continued(tmp_path):
 
 def sliding_pendulum():
     """Return a rod on a rubbing hinge whose tip strikes the ground and slides on it."""
-    m = rubbing_pendulum(0.02)
+    m = rubbing_pendulum(0.3)
     tip = Contact(Sphere("rod", 0.0, (0, 0, -1.0)), Plane((1, 0, 0), -0.1), friction=0.3, restitution=0.6, name="wall")
     return (m, 4.0, [-0.8], [0.0]), {"contacts": [tip], "method": "hybrid", **TIGHT}
 

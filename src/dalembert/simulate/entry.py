@@ -391,6 +391,8 @@ def _refuse_unknown(method: str, touching: bool, contacts: Any, options: dict[st
             f"method={method!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
             f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
         )
+    if not options:
+        return
     of_method = [name for name in signature(METHODS[method]()).parameters if name != "session"]
     known = [name for name in signature(simulate).parameters if name not in ("system", "options")]
     for name in options:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
@@ -19,7 +20,7 @@ from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import SIGNATURE, bind
-from dalembert.kernel.views import table_of
+from dalembert.kernel.views import Unit, table_of
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.contact import mode_loops as mode
@@ -110,8 +111,9 @@ NO_FORCES = (
 )
 
 
+@cache
 def table853() -> dict[str, Array]:
-    """Return the method of order 8 as the loops read it."""
+    """Return the method of order 8 as the loops read it; they do not write it."""
     method: Any = DOP853
     c = np.asarray(method.C, float)[:12].copy()
     return {
@@ -175,6 +177,12 @@ class EngineSettings(NamedTuple):
     gain: float = np.inf  # part of the energy of motion that an impact may add
 
 
+@cache
+def address_of(unit: Unit) -> int:
+    """Return where the code of a unit lies."""
+    return unit.address
+
+
 class Arrays:
     """All arrays of a run by name, as attributes."""
 
@@ -220,9 +228,9 @@ class ContactEngine:
             mode.MOTION: mode.motion_unit, mode.PROJECT: mode.project_unit, mode.SHOT: loop.shot_unit,
             mode.TRANSITION: loop.transition_unit,
         }  # fmt: skip
-        self._run = SIGNATURE(loop.command_unit.address)
+        self._run = SIGNATURE(address_of(loop.command_unit))
         for row, unit in units.items():
-            self.at.calls[row] = unit.address, self.table.__array_interface__["data"][0], 0
+            self.at.calls[row] = address_of(unit), self.table.__array_interface__["data"][0], 0
 
     # --- memory ---------------------------------------------------------------------------------------------------
 
@@ -313,7 +321,7 @@ class ContactEngine:
             self._take(mode.TERMS, s.kernel, arrays)
             return
         self._take(mode.BALLS, s.kernel, arrays)
-        self.at.calls[mode.TERMS] = fields_unit.address, self.table.__array_interface__["data"][0], 0
+        self.at.calls[mode.TERMS] = address_of(fields_unit), self.table.__array_interface__["data"][0], 0
 
     def _terms(self) -> None:
         w, s = self.at, self.system

@@ -169,6 +169,9 @@ KNOWN, STEADY, SHORT = 5, 1e-3, 1e-4
 STAGES, APART = 1.5, 0.14
 """Accelerations between stages are at most so many times those at them; half of the largest distance of two stages."""
 
+BESIDE = 1e-10
+"""Part of a step beside the zero of its polynomial at which a zero is looked for."""
+
 CLINGS = 1e-6
 """A massless foot that lands may pull by this part of the largest force: rounding of the moment at which it lands."""
 
@@ -546,7 +549,10 @@ def guard_here(w, kind, index, sign, h):
 
 @nested
 def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
-    """Step to right behind a zero between two lengths; return how it ended, and the length."""
+    """Find the length of a step to right behind a zero between two; return how it ended, and the length.
+
+    A change of mode is stepped to; who looks for something else steps there when the first of all is known.
+    """
     bracket, widths = np.zeros(5), np.zeros(3)
     bracket[0], bracket[1], bracket[2], bracket[3] = low, at_low if at_low > 0.0 else 2.2e-308, high, at_high
     fill(widths, np.inf)
@@ -567,9 +573,10 @@ def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
         if code != SOUND:
             return code, middle
         narrow(bracket, middle, value)
-    h = bracket[2]
-    code, _ = shot(w, h, False)
-    return code, h
+    if kind != MARGIN:
+        return SOUND, bracket[2]
+    code, _ = shot(w, bracket[2], False)
+    return code, bracket[2]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -792,7 +799,14 @@ def gap_in(w, i, h, ready):
                 tally[WHO] = i
                 return UNCERTAIN_GAP, h, False
             return SOUND, certain, False
-        # the bracket on the polynomial, then steps of full order
+        # near the zero of the polynomial a bracket of steps of full order is small at once
+        low, g_low, high, g_high, code, sure = pinch(w, i, h, found)
+        if code != SOUND:
+            return code, h, False
+        if sure:
+            code, at = locate(w, GAP, i, 1.0, low, high, g_low, g_high, width)
+            return code, at, True
+        # else the bracket on the polynomial, by steps of full order
         high, g_high = found[1, 0], found[1, 1]
         if high < h:
             K_kept = stages.copy()
@@ -814,19 +828,19 @@ def gap_in(w, i, h, ready):
                 return code, h, False
             if g_low <= 0.0:
                 low, g_low = start[0], start[1]
-        # near the zero of the polynomial the bracket is small at once
-        low, g_low, high, g_high, code = pinch(w, i, h, low, g_low, high, g_high)
-        if code != SOUND:
-            return code, h, False
         code, at = locate(w, GAP, i, 1.0, low, high, g_low, g_high, width)
         return code, at, True
     return SOUND, start[0], False
 
 
 @nested
-def pinch(w, i, h, low, g_low, high, g_high):
-    """Narrow a bracket of gap i by the zero of the step's polynomial: two steps of full order instead of six."""
+def pinch(w, i, h, found):
+    """Look by two steps of full order for a zero of gap i beside that of the step's polynomial in a bracket.
+
+    Return the bracket (low, gap there, high, gap there), how it ended, and whether the zero is in it.
+    """
     stages = matrix(w, AT.stages)
+    low, g_low, high, g_high = found[0, 0], found[0, 1], found[1, 0], found[1, 1]
     a, b, ga, gb = low / h, high / h, g_low, g_high
     s = b
     for _ in range(60):
@@ -848,20 +862,20 @@ def pinch(w, i, h, low, g_low, high, g_high):
             else:
                 b, gb = new, g
             s = new
-    K_kept = stages.copy()
+    K_kept, above, below = stages.copy(), False, False
     for part in (-1.0, 1.0):
-        trial = s * h + part * 1e-10 * h
+        trial = s * h + part * BESIDE * h
         if not low < trial < high:
             continue
         code, g = guard(w, GAP, i, 1.0, trial)
         copy_rows(stages, K_kept)
         if code != SOUND:
-            return low, g_low, high, g_high, code
+            return low, g_low, high, g_high, code, False
         if g > 0.0:
-            low, g_low = trial, g
+            low, g_low, above = trial, g, True
         else:
-            high, g_high = trial, g
-    return low, g_low, high, g_high, SOUND
+            high, g_high, below = trial, g, True
+    return low, g_low, high, g_high, SOUND, above and below
 
 
 # ----------------------------------------------------------------------------------------------------------------------

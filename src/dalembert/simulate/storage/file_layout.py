@@ -37,7 +37,7 @@ FORMER_MODES = np.array([Mode.STICK, Mode.SLIP, Mode.OPEN], np.int64)
 DIMENSIONS = {
     "t": (), "q": ("configuration",), "v": ("velocity",), "acceleration": ("velocity",), "multipliers": ("row",),
     "work": (), "step": (), "heat": (), "contact_forces": ("contact_component",), "modes": ("contact",),
-    "contact_status": (), "contact_residual": (), "friction_work": (), "impulses": ("contact_component",),
+    "contact_status": (), "contact_residual": (), "friction_work": (), "impulses": ("impulse_component",),
     "impact": ("certificate",),
 }  # fmt: skip
 """Second dimension of every field of a sample."""
@@ -83,6 +83,7 @@ def names_of(session: Session) -> dict[str, tuple[str, ...]]:
     return {
         "configuration": m.configuration_names, "velocity": m.coordinates, "row": m.names, "contact": contacts,
         "contact_component": parts, "certificate": CERTIFICATE if contacts else (),
+        "impulse_component": tuple(f"{name} {part}" for name in contacts for part in ("x", "y", "z")),
     }  # fmt: skip
 
 
