@@ -14,6 +14,7 @@ import numpy as np
 import dalembert as da
 from dalembert.errors import DalembertError
 from dalembert.simulate.contact import Box, Contact, Heightfield, Plane, Sphere
+from dalembert.simulate.events.record import Mode
 
 TITLE: str = "rotating bars, boxes and off-centre spheres over planes and heightfields: no gap closes unseen"
 
@@ -80,7 +81,7 @@ def _deepest(run, points, gap) -> float:
     for i in np.flatnonzero(np.diff(run.t) > 0.0):
         x0, z0, angle0 = run.q[i]
         vx, vz, w = run.v[i]
-        if (run.modes[i] != 2).any() or np.abs(run.acceleration[i] - [0.0, -GRAVITY, 0.0]).max() > 1e-9:
+        if (run.modes[i] != Mode.OPEN).any() or np.abs(run.acceleration[i] - [0.0, -GRAVITY, 0.0]).max() > 1e-9:
             continue
         s = np.linspace(0.0, run.t[i + 1] - run.t[i], DENSE)
         x, z, angle = x0 + vx * s, z0 + vz * s - GRAVITY * s * s / 2, angle0 + w * s

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import casadi as ca
 import numpy as np
 
 import dalembert as da
@@ -83,3 +84,21 @@ def brick():
     b = da.Builder("brick")
     b.body("brick", mass=2.0, inertia=(0.02, 0.03, 0.04))
     return b.build(base="floating"), Contact(Box("brick", (0.2, 0.1, 0.06)), friction=0.6, name="brick")
+
+
+def cam_follower():
+    """Return a cam of three spheres that turns and a follower with a roller, their start, a spring and the contacts."""
+    b = da.Builder("cam")
+    b.body("cam", mass=4.0, inertia=(0.05, 0.05, 0.05))
+    b.joint("turn", "revolute", parent="world", child="cam", axis=(0, 1, 0))
+    b.body("follower", mass=0.2, inertia=(1e-4, 1e-4, 1e-4))
+    b.joint("lift", "prismatic", parent="world", child="follower", axis=(0, 0, 1))
+    roller = Sphere("follower", 0.02)
+    lobes = {"base": (0.06, (0.0, 0.0, 0.0)), "nose": (0.03, (0.05, 0.0, 0.0)), "heel": (0.04, (-0.03, 0.0, 0.0))}
+    contacts = [
+        Contact(roller, Sphere("cam", radius, at), friction=0.1, restitution=0.3, name=name)
+        for name, (radius, at) in lobes.items()
+    ]
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    spring = ca.Function("spring", [t, q, v], [ca.vertcat(0, -40.0 * (q[1] - 0.05))])
+    return b.build(), np.array([0.0, 0.085]), np.array([8.0, 0.0]), spring, contacts

@@ -7,11 +7,12 @@ import pytest
 
 import dalembert as da
 from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
-from dalembert.simulate.contact.bounds import Chain, MotionBounds, largest
 from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.mode_dynamics import Stage, TrialStep
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.events.isolate import GapPoint, first_zero, least_value, locate_zero
+from dalembert.simulate.events.record import Mode
+from tests.reference.contact.bounds import BoundedChain, MotionBounds, largest
+from tests.reference.contact.mode_dynamics import Stage, TrialStep
 from tests.simulate.contact_cases import plate
 
 G = 9.81
@@ -33,7 +34,7 @@ def deepest(run, points, gap=lambda p: p[:, 1]):
     for i in np.flatnonzero(np.diff(run.t) > 0.0):
         s = np.linspace(0.0, run.t[i + 1] - run.t[i], DENSE)
         (x, z, angle), (vx, vz, w), (ax, az, aw) = run.q[i], run.v[i], run.acceleration[i]
-        if (run.modes[i] != 2).any() or abs(aw) > 1e-9:
+        if (run.modes[i] != Mode.OPEN).any() or abs(aw) > 1e-9:
             continue  # not in free flight
         x, z, angle = x + vx * s + ax * s * s / 2, z + vz * s + az * s * s / 2, angle + w * s
         for a, b in points:
@@ -177,7 +178,7 @@ def test_bounds_of_shapes_hold_for_every_joint(seed):
     """Speeds and accelerations of the end of random chains of all joints never exceed their bounds."""
     rng = np.random.default_rng(seed)
     m, ball = random_chain(rng)
-    chain = Chain(m, ball)
+    chain = BoundedChain(m, ball)
     g = Geometry(m, pairs_of(m, [Contact(ball, Plane())]))
     for _ in range(10):
         q, v, a = m.random(int(rng.integers(1 << 30))), rng.standard_normal(m.nv), rng.standard_normal(m.nv)

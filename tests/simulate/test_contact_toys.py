@@ -10,6 +10,7 @@ from scipy.integrate import solve_ivp
 
 import dalembert as da
 from dalembert.simulate.contact import Contact
+from dalembert.simulate.events.record import Mode
 from tests.simulate.toys import MU, hopper, runner, woodpecker, woodpecker_equations
 
 FINE = {"method": "hybrid", "rtol": 1e-11, "atol": 1e-12}
@@ -30,7 +31,7 @@ def test_J13_a_massless_leg_lands_without_loss_and_lifts_off_where_its_force_end
     np.testing.assert_allclose(times(run, "closed", "open"), fall + stance + period * np.arange(3), atol=1e-11)
     assert abs(run.heat[-1]) < 1e-13
     assert np.abs(run.energy_residual).max() < 1e-9
-    flight = run.modes[:, 0] == 2
+    flight = run.modes[:, 0] == Mode.OPEN
     assert np.abs(run.v[flight, 1]).max() == 0.0
     assert (run.samples["contact_status"][flight] == da.Status.HELD).all()
     np.testing.assert_allclose(run.reactions["foot"][~flight, 2], 800 * (0.5 - run.q[~flight, 1]), atol=1e-7)
@@ -108,11 +109,11 @@ def test_woodpecker_every_phase_and_impact_against_lagranges_equations():
             M, f, _, W, drift, _, _ = (np.asarray(each) for each in toy(y[:3], y[3:]))
             rows, columns = [], []
             for k in range(3):
-                if mode[k] < 2:
+                if mode[k] != Mode.OPEN:
                     rows.append(2 * k)
-                    slip = np.sign(float(W[2 * k + 1] @ y[3:])) if mode[k] == 1 else 0.0
+                    slip = np.sign(float(W[2 * k + 1] @ y[3:])) if mode[k] == Mode.SLIP else 0.0
                     columns.append(W[2 * k] - MU * slip * W[2 * k + 1])
-                if mode[k] == 0:
+                if mode[k] == Mode.STICK:
                     rows.append(2 * k + 1)
                     columns.append(W[2 * k + 1])
             size = 3 + len(rows)
@@ -123,7 +124,7 @@ def test_woodpecker_every_phase_and_impact_against_lagranges_equations():
             return np.concatenate([y[3:], np.linalg.solve(K, right)[:3]])
 
         start = np.concatenate([run.q[a], run.v[a]])
-        if mode.min() == 1:  # sliding that begins from rest has no direction yet
+        if mode.min() == Mode.SLIP:  # sliding that begins from rest has no direction yet
             start[3:] += 1e-12 * run.acceleration[a]
         end = solve_ivp(rate, (run.t[a], run.t[b]), start, method="DOP853", rtol=1e-11, atol=1e-13).y[:, -1]
         np.testing.assert_allclose(end, np.concatenate([run.q[b], run.v[b]]), atol=2e-7)
@@ -146,9 +147,9 @@ def test_woodpecker_every_phase_and_impact_against_lagranges_equations():
 
 def test_plastic_impacts_go_through_kkt_with_the_contacts_that_stay():
     from dalembert.simulate.contact.geometry import Geometry
-    from dalembert.simulate.contact.impacts import Collision
     from dalembert.simulate.contact.laws import Limbs
     from dalembert.simulate.contact.shapes import pairs_of
+    from tests.reference.contact.impacts import Collision
     from tests.simulate.contact_cases import brick
 
     m, contact = brick()

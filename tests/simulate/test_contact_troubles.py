@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere, hybrid
+from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere, engine
+from dalembert.simulate.contact.engine import ContactEngine
 from dalembert.simulate.contact.laws import complementarity
-from dalembert.simulate.contact.transitions import Switch
 from tests.simulate.contact_cases import plate, sliding_rod, vertical_ball
 
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "contacts.py"
@@ -253,7 +253,13 @@ def test_energy_is_a_witness_of_runs_from_event_to_event(monkeypatch):
     contacts = [Contact(Sphere("bar", 0.0, (a, 0, 0)), restitution=e, name=f"{a}") for a in (-0.5, 0.5)]
     start = [0, 1.2, 0.3], [0.5, 0.0, 3.0]
     assert da.simulate(m, 0.8, *start, contacts=contacts, method="hybrid", rtol=1e-9).ok
-    monkeypatch.setattr(Switch, "_heat", lambda *_: 0.0)
+    samples = ContactEngine.samples
+
+    def without_heat(run):
+        block = samples(run)
+        return block | {"heat": np.zeros_like(block["heat"])}
+
+    monkeypatch.setattr(ContactEngine, "samples", without_heat)
     run = da.simulate(m, 0.8, *start, contacts=contacts, method="hybrid", rtol=1e-9)
     assert run.status == "inaccurate"
     assert "energy balance" in run.message
@@ -269,7 +275,7 @@ def test_the_campaign_calls_a_gain_of_energy_wrong_unless_it_is_said(seed, monke
     verdict, words = campaign.trial(np.random.default_rng(seed))
     assert verdict == "refused"
     assert words.startswith("inaccurate: impacts that gain")
-    monkeypatch.setattr(hybrid, "GAIN", np.inf)  # nobody says it: the run is completed
+    monkeypatch.setattr(engine, "GAIN", np.inf)  # nobody says it: the run is completed
     verdict, words = campaign.trial(np.random.default_rng(seed))
     assert verdict == "wrong"
     assert "J gained" in words

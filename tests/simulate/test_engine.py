@@ -1,4 +1,4 @@
-"""The compiled contact engine: against the plain one, closed forms, and systems that only it takes."""
+"""The contact engine: against its plain twin, closed forms, and systems that only it takes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,18 @@ import pytest
 import dalembert as da
 from dalembert.examples import two_blocks
 from dalembert.friction import Coulomb, Dry, JointFriction, StaticKinetic, Stribeck, Unilateral
-from dalembert.simulate.contact import Contact, Sphere
+from dalembert.simulate.contact import Contact, Heightfield, Plane, Sphere
+from tests.reference.contact.hybrid import simulate_plain
 from tests.simulate.belt_events import EVENTS
-from tests.simulate.contact_cases import cradle, impacting_stick, rocking_block, tennis_ball, vertical_ball
+from tests.simulate.contact_cases import (
+    cam_follower,
+    cradle,
+    impacting_stick,
+    rocking_block,
+    tennis_ball,
+    vertical_ball,
+)
+from tests.simulate.toys import hopper, woodpecker
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 
@@ -29,7 +38,7 @@ def bounces(e, h=0.9, g=9.81):
 
 def test_a_ball_bounces_and_comes_to_rest():
     ball = [Contact(Sphere("ball", 0.1), restitution=0.8)]
-    run = da.simulate(vertical_ball(), 5.0, [1.0], [0.0], contacts=ball, compiled=True, **TIGHT)
+    run = da.simulate(vertical_ball(), 5.0, [1.0], [0.0], contacts=ball, **TIGHT)
     assert run.ok, run
     times = np.array([e.time for e in run.events if e.new == "impact"])
     np.testing.assert_allclose(times, bounces(0.8)(times.size), rtol=0, atol=1e-11)
@@ -39,26 +48,84 @@ def test_a_ball_bounces_and_comes_to_rest():
     np.testing.assert_allclose(run.q[-1, 0], 0.1, atol=1e-12)
 
 
-@pytest.mark.parametrize("case", ["stick", "tennis", "rocking", "cradle"])
-def test_the_compiled_engine_finds_the_events_of_the_plain_one(case):
-    if case == "stick":
-        m, q, v, contacts = impacting_stick()
-        options = {"duration": 2.0}
-    elif case == "tennis":
-        m, q, v, contacts = tennis_ball()
-        options = {"duration": 3.0}
-    elif case == "rocking":
-        (m, q, contacts), v = rocking_block(), None
-        options = {"duration": 0.5}
-    else:
-        (m, q, contacts), v = cradle(5), [1.0, 0.0, 0.0, 0.0, 0.0]
-        q = q - [0.1, 0.0, 0.0, 0.0, 0.0]
-        options = {"duration": 1.0, "impacts": "sequential"}
-    plain, fast = (
-        da.simulate(m, q=q, v=v, contacts=contacts, method="hybrid", compiled=way, **options, **TIGHT)
-        for way in (False, True)
-    )
+def stick():
+    m, q, v, contacts = impacting_stick()
+    return (m, 2.0, q, v), {"contacts": contacts}
+
+
+def tennis():
+    m, q, v, contacts = tennis_ball()
+    return (m, 3.0, q, v), {"contacts": contacts}
+
+
+def rocking():
+    m, q, contacts = rocking_block()
+    return (m, 0.5, q), {"contacts": contacts}
+
+
+def in_a_row():
+    m, q, contacts = cradle(5)
+    start = q - [0.1, 0.0, 0.0, 0.0, 0.0]
+    return (m, 1.0, start, [1.0, 0.0, 0.0, 0.0, 0.0]), {"contacts": contacts, "impacts": "sequential"}
+
+
+def hopping():
+    m, spring, contacts = hopper()
+    return (m, 1.0, [0.8, 0.5]), {"contacts": contacts, "force": spring}
+
+
+def pecking():
+    m, q, law, contacts = woodpecker()
+    return (m, 0.15, q), {"contacts": contacts, "force": law}
+
+
+def following():
+    m, q, v, spring, contacts = cam_follower()
+    return (m, 0.4, q, v), {"contacts": contacts, "force": spring}
+
+
+def down_a_slope():
+    """A point that slides down a slope, strikes the floor at its lower edge, slides on and stops."""
+    b = da.Builder("point")
+    b.body("cart")
+    b.joint("x", "prismatic", parent="world", child="cart", axis=(1, 0, 0))
+    b.body("point", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("z", "prismatic", parent="cart", child="point", axis=(0, 0, 1))
+    ground = Heightfield([-1.0, 0.0, 2.0], [-1.0, 1.0], np.tile([[0.5], [0.0], [0.0]], (1, 2)))
+    return (b.build(), 1.5, [-0.5, 0.25], [0.0, 0.0]), {"contacts": [Contact(Sphere("point"), ground, friction=0.2)]}
+
+
+def test_a_point_bounces_on_level_cells_as_on_a_plane():
+    """Many short flights within one cell, over its edges, to rest: a heightfield without heights is a plane."""
+    (m, *_), _ = down_a_slope()
+    level = Heightfield([-1.0, 0.0, 0.3, 2.0], [-1.0, 1.0], np.zeros((4, 2)))
+    runs = [
+        da.simulate(
+            m, 1.2, [-0.5, 0.2], [1.0, 0.0], contacts=[Contact(Sphere("point"), ground, 0.1, 0.5, name="point")],
+            method="hybrid", **TIGHT,
+        )
+        for ground in (Plane(), level)
+    ]  # fmt: skip
+    assert runs[0].ok
+    assert runs[1].ok, runs[1].message
+    (words, times), (other, others) = moved(runs[0]), moved(runs[1])
+    assert words == other
+    assert words[-1][1:] == ("slip", "stick")
+    np.testing.assert_allclose(others, times, rtol=0, atol=1e-10)
+    np.testing.assert_allclose(runs[1].q[-1], runs[0].q[-1], atol=1e-10)
+
+
+@pytest.mark.parametrize(
+    "case",
+    [stick, tennis, rocking, in_a_row, hopping, pecking, following, down_a_slope],
+    ids=lambda case: case.__name__,
+)
+def test_the_engine_finds_the_events_of_its_plain_twin(case):
+    given, options = case()
+    plain = simulate_plain(*given, **options, **TIGHT)
+    fast = da.simulate(*given, method="hybrid", **options, **TIGHT)
     assert plain.status == fast.status
+    assert len(plain.events) >= 2
     (words, times), (other, others) = moved(plain), moved(fast)
     assert words == other
     np.testing.assert_allclose(others, times, rtol=0, atol=1e-8)
@@ -142,12 +209,6 @@ def test_stick_slip_oscillator_by_both_engines(law):
     np.testing.assert_allclose(others, times, rtol=0, atol=1e-7)
 
 
-def test_what_the_compiled_engine_does_not_take_is_named():
-    m, q, v, contacts = tennis_ball()
-    with pytest.raises(da.ModelError, match="compiled="):
-        da.simulate(m, 1.0, q, v, contacts=contacts, method="hybrid", compiled="yes")
-
-
 def test_events_of_the_user_and_samples_at_equal_times():
     ball = [Contact(Sphere("ball", 0.1), restitution=0.8)]
 
@@ -155,9 +216,7 @@ def test_events_of_the_user_and_samples_at_equal_times():
         return v[0]
 
     apex.direction, apex.terminal = -1, 2
-    run = da.simulate(
-        vertical_ball(), 5.0, [1.0], [0.0], contacts=ball, compiled=True, events={"apex": apex}, every=0.05, **TIGHT
-    )
+    run = da.simulate(vertical_ball(), 5.0, [1.0], [0.0], contacts=ball, events={"apex": apex}, every=0.05, **TIGHT)
     assert run.status == "event"
     first = np.sqrt(2 * 0.9 / 9.81)
     zeros = [e.time for e in run.events if e.contact == "apex"]
@@ -176,6 +235,34 @@ def test_a_run_with_joint_friction_is_stored_and_continued(tmp_path):
     np.testing.assert_allclose(moved(resumed)[1], moved(whole)[1], rtol=0, atol=1e-9)
     assert moved(resumed)[0] == moved(whole)[0]
     np.testing.assert_allclose(resumed.q[-1], whole.q[-1], atol=1e-9)
+
+
+def sliding_pendulum():
+    """Return a rod on a rubbing hinge whose tip strikes the ground and slides on it."""
+    m = rubbing_pendulum(0.3)
+    tip = Contact(Sphere("rod", 0.0, (0, 0, -1.0)), Plane((1, 0, 0), -0.1), friction=0.3, restitution=0.6, name="wall")
+    return (m, 4.0, [-0.8], [0.0]), {"contacts": [tip], "method": "hybrid", **TIGHT}
+
+
+@pytest.mark.parametrize("steps", [1, 7, 30])
+def test_impacts_and_joint_friction_go_on_bit_for_bit(tmp_path, steps):
+    """A run that the keyboard stops, and that goes on from its file, is the one that was never stopped."""
+    given, options = sliding_pendulum()
+    whole = da.simulate(*given, **options)
+    assert {"impact", "stick"} <= {event.new for event in whole.events}
+    seen = []
+
+    def keyboard(t, q, v):
+        seen.append(t)
+        if len(seen) == steps:
+            raise KeyboardInterrupt
+
+    part = da.simulate(*given, **options, file=tmp_path / "run.h5", on_step=keyboard)
+    assert part.status == "interrupted"
+    run = da.resume(tmp_path / "run.h5")
+    assert run.events == whole.events
+    for name in whole.samples:
+        np.testing.assert_array_equal(run.samples[name], whole.samples[name], err_msg=name)
 
 
 def test_a_law_of_the_user_is_called():

@@ -19,6 +19,7 @@ import xarray
 
 import dalembert as da
 from dalembert.simulate.contact import Contact, Sphere
+from dalembert.simulate.events.record import Mode
 from dalembert.simulate.storage.read import lookup3
 from dalembert.simulate.storage.text import as_text, from_text
 from tests.model.closed_loops import parallelogram, slider_crank, stewart
@@ -514,3 +515,25 @@ def test_files_of_the_former_form_are_read(tmp_path):
     read = da.Trajectory.load(tmp_path / "run.h5")
     np.testing.assert_array_equal(read.q, run.q)
     np.testing.assert_array_equal(read.repeat().q, run.q)
+
+
+def test_modes_of_files_of_schema_1_are_read_by_their_names(tmp_path):
+    """Contacts of shapes had numbers of their own: 0 stick, 1 slip, 2 open."""
+    contact = Contact(Sphere("brick", 0.03), friction=0.2)
+    b = da.Builder("sled")
+    b.body("cart")
+    b.joint("x", "prismatic", parent="world", child="cart", axis=(1, 0, 0))
+    b.body("brick", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("z", "prismatic", parent="cart", child="brick", axis=(0, 0, 1))
+    path = tmp_path / "run.h5"
+    run = da.simulate(
+        b.build(), 1.0, [0.0, 0.04], [1.0, 0.0], contacts=[contact], method="moreau", step=1e-2, file=path
+    )
+    assert set(run.modes[:, 0]) == {Mode.OPEN, Mode.SLIP, Mode.STICK}
+    with h5py.File(path, "r+") as file:
+        former = np.array([0, -1, 1, 2])[file["modes"][:]]
+        file["modes"][:] = former
+        file.attrs["schema"] = 1
+        del file["resume/checksum"]
+        del file.attrs["checksums"]
+    np.testing.assert_array_equal(da.Trajectory.load(path).modes, run.modes)

@@ -21,17 +21,19 @@ from numba.extending import intrinsic, overload
 from dalembert.kernel.loops import SIGNATURE, compiled
 from dalembert.types import Array
 
+READ = tuple(np.dtype(kind).str for kind in (np.float64, np.int64, np.bool_))
+"""Types of arrays that loops read."""
+
 
 def table_of(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:
     """Return the table of arrays in the order of names; they must be contiguous, and kept alive."""
-    table = np.zeros((len(names), 4), np.int64)
-    for row, name in zip(table, names, strict=True):
+    rows = []
+    for name in names:
         array = arrays[name]
-        if not array.flags.c_contiguous or array.dtype not in (np.float64, np.int64, np.bool_):
+        if not array.flags.c_contiguous or array.dtype.str not in READ:
             raise TypeError(f"{name}: loops read contiguous arrays of float64, int64 or bool, not {array.dtype}")
-        row[0] = array.__array_interface__["data"][0]
-        row[1 : 1 + array.ndim] = array.shape
-    return table
+        rows.append((array.__array_interface__["data"][0], *array.shape, 0, 0, 0)[:4])
+    return np.array(rows, np.int64)
 
 
 def _view(table: Array, place: int, dtype: type, ndim: int) -> Array:

@@ -379,11 +379,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     found, function, callables = watches(moving, given["events"])
     session = Session(moving, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
-    if chosen == "hybrid" and any(each.kind == FRICTION for each in ignored):
-        from dalembert.simulate.contact.engine import rubs
-
-        ignored = [each for each in ignored if each.kind != FRICTION or not rubs(session, options.get("compiled"))]
-    session.ignored = ignored
+    session.ignored = [each for each in ignored if each.kind != FRICTION or chosen != "hybrid"]
     return session
 
 
@@ -394,6 +390,8 @@ def _refuse_unknown(method: str, touching: bool, contacts: Any, options: dict[st
             f"method={method!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
             f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
         )
+    if not options:
+        return
     of_method = [name for name in signature(METHODS[method]()).parameters if name != "session"]
     known = [name for name in signature(simulate).parameters if name not in ("system", "options")]
     for name in options:

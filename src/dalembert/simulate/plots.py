@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.simulate.events.record import MODES, Mode
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -70,7 +71,8 @@ EMPTY = {
 SHADED = ("coordinates", "velocities", "accelerations", "forces", "reactions", "energy")
 """Panels over time, behind which phases of dry friction are shaded."""
 
-MODE_NAMES = {0: "stick", 1: "slip", 2: "open"}
+MODE_SHADES = {Mode.STICK: SHADES[1], Mode.SLIP: SHADES[2], Mode.SLIP_PLUS: SHADES[2], Mode.SLIP_MINUS: SHADES[3]}
+"""Colours of modes; what is open is white."""
 
 
 def usual_panels(run: Any) -> tuple[str, ...]:
@@ -186,14 +188,12 @@ def _contacts(axes: Any, run: Any) -> None:
         changes = np.flatnonzero(np.diff(run.modes[:, k])) + 1
         edges = [0, *changes, run.t.size - 1]
         for a, b in pairwise(edges):
-            mode = int(run.modes[a, k])
-            axes.barh(
-                k, run.t[b] - run.t[a], left=run.t[a], height=0.7, color=SHADES[mode + 1] if mode < 2 else "white"
-            )
+            shade = MODE_SHADES.get(Mode(int(run.modes[a, k])), "white")
+            axes.barh(k, run.t[b] - run.t[a], left=run.t[a], height=0.7, color=shade)
     axes.set_yticks(range(len(run.contacts)), run.contacts)
     axes.set(xlabel="time, s", xlim=(run.t[0], run.t[-1]))
-    for mode in (0, 1):
-        axes.bar(0, 0, color=SHADES[mode + 1], label=MODE_NAMES[mode])
+    for mode in (Mode.STICK, Mode.SLIP):
+        axes.bar(0, 0, color=MODE_SHADES[mode], label=MODES[mode])
 
 
 PANELS: dict[str, Callable[[Any, Any], None]] = {

@@ -13,7 +13,7 @@ from dalembert.checks import floats
 from dalembert.errors import MissingExtraError, ModelError, UnsupportedError
 from dalembert.model.energy import Energy
 from dalembert.names import near_matches
-from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.events.record import EventRecord, ImpactRecord
 from dalembert.simulate.session import Session
 from dalembert.types import Array
 
@@ -310,9 +310,28 @@ class Trajectory:
         return {name: slice(3 * k, 3 * k + 3) for k, name in enumerate(self.contacts)}
 
     @property
-    def impacts(self) -> tuple[EventRecord, ...]:
-        """Events that are impacts."""
-        return tuple(event for event in self.events if event.new in ("impact", "impacts"))
+    def impacts(self) -> tuple[ImpactRecord, ...]:
+        """Impacts that were located, instant by instant, with impulses and certificates (`method="hybrid"`)."""
+        from dalembert.kkt import Status
+
+        if "impact" not in self.samples:
+            return ()
+        struck = {each.time for each in self.events if each.new == "impact"}
+        closed = [each for each in self.events if (each.old, each.new) == ("open", "closed")]
+        last = {}  # closing of each contact whose impacts pile up
+        for rest in (each for each in self.events if each.old == "impacts"):
+            times = [each.time for each in closed if each.contact == rest.contact and each.time <= rest.time]
+            last |= {max(times): rest.contact} if times else {}
+        found = []
+        for row in np.flatnonzero(self.samples["impact"][:, 2] > 0.0):
+            parts, t = self.samples["impulses"][row].reshape(-1, 3), float(self.t[row])
+            impulses = {name: part for name, part in zip(self.contacts, parts, strict=True) if part.any()}
+            momentum, laws, before, after, status = (float(x) for x in self.samples["impact"][row])
+            heat = float(self.heat[row] - self.heat[max(row - 1, 0)])
+            if impulses or t in struck:
+                verdict = Status(int(status))
+                found.append(ImpactRecord(t, impulses, momentum, laws, before, after, heat, verdict, t in last))
+        return tuple(found)
 
     @property
     def ignored(self) -> tuple[str, ...]:

@@ -8,18 +8,19 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cache
 from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 from scipy.integrate import DOP853
 
-from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.errors import ModelError, SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import SIGNATURE, bind
-from dalembert.kernel.views import table_of
+from dalembert.kernel.views import Unit, table_of
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.contact import mode_loops as mode
@@ -33,17 +34,17 @@ from dalembert.simulate.contact.equations import (
     mechanism_contacts,
     other_contacts,
 )
-from dalembert.simulate.contact.hybrid import DEEP, GAINED, run_hybrid
-from dalembert.simulate.contact.impacts import NO_IMPULSES, ORDERS
-from dalembert.simulate.contact.laws import CONFLICT, Limbs, impact_impulses
+from dalembert.simulate.contact.field_loops import fields_unit
+from dalembert.simulate.contact.geometry import refuse_penetration
+from dalembert.simulate.contact.laws import CONFLICT, GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
 from dalembert.simulate.contact.memory import EngineArrays
 from dalembert.simulate.contact.samples import call_on_step, guarded
-from dalembert.simulate.contact.shapes import Heightfield, pairs_of
+from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.equations.callbacks import called, called_event
 from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.equations.signals import SIGNALS, Tables
-from dalembert.simulate.events.record import EventRecord, Mode
+from dalembert.simulate.events.record import CERTIFICATE, GAIN, EventRecord, Mode
 from dalembert.simulate.samples import bounds_between
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers.explicit_events import say_unresolved
@@ -71,9 +72,21 @@ TROUBLES = {
     loop.COLLAPSED: "at t = {t:.9g} s the step size collapsed: the motion has a singularity there",
     loop.ENDLESS: "at t = {t:.9g} s contacts change their modes without end",
     loop.STANDSTILL: "at t = {t:.9g} s contacts change 1000 times without a step",
-    loop.PAINLEVE: (
-        "friction makes the contact {who!r} at t = {t:.9g} s inconsistent or indeterminate (Painleve's paradox): "
-        "G_NN - mu G_NT . s = {detail:.3g} 1/kg"
+    mode.CONTRADICTORY: (
+        "at t = {t:.9g} s redundant constraint rows have no common solution: accelerations miss those that were left "
+        "out by {residual:.1e} of the data"
+    ),
+    mode.PAINLEVE: (
+        "friction makes the contact {foot!r} at t = {t:.9g} s {what} (Painleve's paradox): "
+        "G_NN - mu G_NT . s = {number:.3g} 1/kg"
+    ),
+    mode.SLIPPING_LIMB: (
+        "at t = {t:.9g} s the joint forces push the massless limb of contact {foot!r} out of its friction cone "
+        "(mu = {number:g}): it would slip, and nothing resists; give the limb mass, or more friction"
+    ),
+    loop.CLINGING: (
+        "at t = {t:.9g} s the joint forces pull the massless limb of contact {foot!r} off the ground with {number:.3g} "
+        "N while its body comes down: held, it would go through the ground; let it push, or give it mass"
     ),
     loop.UNCERTAIN_GAP: (
         "at t = {t:.9g} s it is not certain after 2000 looks whether contact {who!r} closes: it moves along the "
@@ -82,6 +95,10 @@ TROUBLES = {
     loop.PASSAGE: (
         "at t = {t:.9g} s contact {who!r} opens by less than rounding and would go {detail:.2g} m deep: whether it "
         'strikes again cannot be told; method="moreau" steps over such contacts'
+    ),
+    loop.ROLLING: (
+        'at t = {t:.9g} s the sphere of contact {who!r} comes to an edge of its heightfield: method="hybrid" follows '
+        'points over edges, and spheres where slopes do not change; method="moreau" takes all'
     ),
     loop.DETACHED: "at t = {t:.9g} the normal row of {who} would have to pull: the contact opens",
     loop.CHATTERING: "30 changes of mode within 1e-07 of the duration before t = {t:.9g} (Zeno)",
@@ -94,8 +111,9 @@ NO_FORCES = (
 )
 
 
+@cache
 def table853() -> dict[str, Array]:
-    """Return the method of order 8 as the loops read it."""
+    """Return the method of order 8 as the loops read it; they do not write it."""
     method: Any = DOP853
     c = np.asarray(method.C, float)[:12].copy()
     return {
@@ -156,6 +174,13 @@ class EngineSettings(NamedTuple):
     sequential: bool = False  # impacts one after the other
     time_scale: float = 1e-6  # time in which forces may have turned, at the onset of slip in a plane
     sized: bool = True  # errors of coordinates relative to their size
+    gain: float = np.inf  # part of the energy of motion that an impact may add
+
+
+@cache
+def address_of(unit: Unit) -> int:
+    """Return where the code of a unit lies."""
+    return unit.address
 
 
 class Arrays:
@@ -172,16 +197,17 @@ class ContactEngine:
         self, system: ContactSystem, settings: EngineSettings, q: Array, v: Array, start: float, end: float,
         every: float | None = None, forces: Any = None, chart: Any = None, events: Any = None,
         callables: Sequence[Callable[..., Any]] = (), directions: Sequence[int] = (), terminal: Sequence[int] = (),
-        rank: int = -1,
+        rank: int = -1, limbs: bool = False, event_names: Sequence[str] = (),
     ) -> None:  # fmt: skip
-        self.system, self.settings, self.forces = system, settings, forces
+        self.system, self.settings, self.forces, self.limbs = system, settings, forces, limbs
+        self.event_names = list(event_names)
         self.watched, self.callables = len(directions), list(callables)
         self.error: BaseException | None = None
         self.bad: tuple[str, float] = ("", 0.0)
         self.alive: list[Any] = []
         tables = NO_TABLES if forces is None or forces.zero else forces.controller.signals.tables()
         arrays = self._contact_arrays() | self._run_arrays(q, v, start, end, every) | system.table(rank)
-        arrays |= table853() | chains_of(system)
+        arrays |= table853() | chains_of(system) | system.field_arrays()
         arrays |= {"table_layout": np.array(tables.layout, np.int64).reshape(-1, 5)}
         arrays |= {
             "table_breaks": np.array(tables.breaks, float),
@@ -202,9 +228,9 @@ class ContactEngine:
             mode.MOTION: mode.motion_unit, mode.PROJECT: mode.project_unit, mode.SHOT: loop.shot_unit,
             mode.TRANSITION: loop.transition_unit,
         }  # fmt: skip
-        self._run = SIGNATURE(loop.command_unit.address)
+        self._run = SIGNATURE(address_of(loop.command_unit))
         for row, unit in units.items():
-            self.at.calls[row] = unit.address, self.table.__array_interface__["data"][0], 0
+            self.at.calls[row] = address_of(unit), self.table.__array_interface__["data"][0], 0
 
     # --- memory ---------------------------------------------------------------------------------------------------
 
@@ -212,7 +238,8 @@ class ContactEngine:
         """Return the memory of modes and motions."""
         s = self.system
         n, m, k = s.n, len(s.names), s.k
-        size, p = n + m + 3 * k, 4 * k
+        held = n if self.limbs else 0
+        size, p = n + m + 3 * k + held, 4 * k
         signals = 0 if self.forces is None else self.forces.controller.symbols.numel()
         zeros = {
             "environment": 2 + signals, "arguments": 4, "chart_base": s.nq, "chart_x": n, "x_rate": n, "way": n,
@@ -221,15 +248,17 @@ class ContactEngine:
             "law_kinetic": k, "law_static": k, "slow": k, "sliding_speed": k, "acceleration": n, "lam": m,
             "reactions": 3 * k, "contact_rate": 3 * k, "powers": 4, "right": size, "solution": size, "cone_g": p,
             "cone_mu": k, "cone_s": p, "cone_r": max(size, p), "missed": 1 + k, "matrix_K": (size, size),
-            "factors": (size, size), "cone_G": (p, p), "sliding_unit": (k, 2),
+            "factors": (size, size), "cone_G": (p, p), "sliding_unit": (k, 2), "held_rows": (n, n), "trouble": 3,
+            "impulses": 3 * k, "row_impulses": m, "impact": len(CERTIFICATE),
         }  # fmt: skip
         whole = {
-            "calls": (mode.TRANSITION + 1, 3), "kept": m + 3 * k, "mode_counts": 3, "pivot": size, "cone_first": k + 1,
-            "cone_kind": k, "cone_row": p, "cone_size": 3,
+            "calls": (mode.BALLS + 1, 3), "kept": m + 3 * k + held, "mode_counts": 4, "pivot": size,
+            "cone_first": k + 1, "cone_kind": k, "cone_row": p, "cone_size": 3,
         }  # fmt: skip
         found = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}
         found |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
-        found |= {name: np.zeros(k, bool) for name in ("closed", "slides", "cone_sliding")}
+        found |= {name: np.zeros(k, bool) for name in ("closed", "slides", "cone_sliding", "massless")}
+        found |= {"limbs": np.array([int(self.limbs)], np.int64)}
         return found | {"direction": np.tile([1.0, 0.0], (k, 1)), "sign": np.ones(k)}
 
     def _run_arrays(self, q: Array, v: Array, start: float, end: float, every: float | None) -> dict[str, Array]:
@@ -247,10 +276,11 @@ class ContactEngine:
             "node_scale": e + k, "signs": e, "gain": 2, "kept_modes": (k, 6), "kept_struck": (k, loop.KNOWN + 1),
             "kept_more": 2 + e, "sample_t": SAMPLES, "sample_q": (SAMPLES, s.nq), "sample_v": (SAMPLES, n),
             "sample_a": (SAMPLES, n), "sample_lam": (SAMPLES, m), "sample_r": (SAMPLES, 3 * k),
-            "sample_sums": (SAMPLES, 4), "events": (EVENTS_KEPT, 4),
+            "sample_sums": (SAMPLES, 4), "sample_verdict": (SAMPLES, 2), "sample_impulse": (SAMPLES, 3 * k),
+            "sample_impact": (SAMPLES, len(CERTIFICATE)), "events": (EVENTS_KEPT, 4),
         }  # fmt: skip
         found = {name: np.zeros(shape) for name, shape in zeros.items()}
-        found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + 3, np.int64)}
+        found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + n * self.limbs + 4, np.int64)}
         found |= {"sample_mode": np.zeros((SAMPLES, k), np.int64), "bounds": np.array([-np.inf, np.inf])}
         found |= {"struck": np.full((k, loop.KNOWN), np.nan), "rests": np.full(k, np.inf)}
         found |= {"late": np.full(loop.CHATTER, -np.inf), "stage_margins": np.full((13, 3 * k), np.inf)}
@@ -287,7 +317,11 @@ class ContactEngine:
             | {name: getattr(w, "velocity" if name == "u" else name) for name in OUTPUTS}
             | s.inputs
         )
-        self._take(mode.TERMS, s.kernel, arrays)
+        if not s.fields:
+            self._take(mode.TERMS, s.kernel, arrays)
+            return
+        self._take(mode.BALLS, s.kernel, arrays)
+        self.at.calls[mode.TERMS] = address_of(fields_unit), self.table.__array_interface__["data"][0], 0
 
     def _terms(self) -> None:
         w, s = self.at, self.system
@@ -338,7 +372,8 @@ class ContactEngine:
     def _events(self) -> None:
         w = self.at
         for k, function in enumerate(self.callables):
-            w.event_values[k] = called_event(function, k, float(w.environment[0]), w.q, w.v)
+            name = self.event_names[k]
+            w.event_values[k] = called_event(function, k, float(w.environment[0]), w.q, w.v, name)
 
     def _bind_laws(self) -> None:
         w = self.at
@@ -489,7 +524,13 @@ class ContactEngine:
         if code in (mode.NO_FORCES, mode.NO_IMPULSES):
             words = NO_FORCES if code == mode.NO_FORCES else NO_IMPULSES
             raise SolvabilityError(words.format(t=t, names=self.bad[0], residual=self.bad[1]))
-        said = TROUBLES[code].format(t=t, who=who, detail=float(self.at.clock[loop.DETAIL]))
+        foot, number, approach = self.at.trouble
+        said = TROUBLES[code].format(
+            t=t, who=who, detail=float(self.at.clock[loop.DETAIL]), number=number,
+            residual=float(self.at.powers[mode.RESIDUAL]),
+            foot=self.system.contacts[int(foot)].name if self.system.k else "",
+            what="inconsistent: no finite force" if approach < 0.0 else "indeterminate: several motions",
+        )  # fmt: skip
         refused = SolvabilityError(said)
         refused.code = code  # type: ignore[attr-defined]
         raise refused
@@ -503,8 +544,11 @@ class ContactEngine:
             "work": z.sample_sums[:count, 0].copy(),
             "step": z.sample_sums[:count, 3].copy(), "heat": z.sample_sums[:count, 1].copy(),
             "friction_work": z.sample_sums[:count, 2].copy(), "contact_forces": z.sample_r[:count].copy(),
-            "modes": z.sample_mode[:count].copy(),
+            "modes": z.sample_mode[:count].copy(), "contact_status": z.sample_verdict[:count, 0].astype(np.int64),
+            "contact_residual": z.sample_verdict[:count, 1].copy(),
         }  # fmt: skip
+        if z.gapped.any():
+            block |= {"impulses": z.sample_impulse[:count].copy(), "impact": z.sample_impact[:count].copy()}
         z.tally[[loop.SAMPLES, loop.COMPLETE]] = 0
         return block
 
@@ -572,6 +616,8 @@ class ContactRun:
     def __init__(self, session: Session, impacts: str, sticking: Any) -> None:
         if impacts not in ORDERS:
             raise ModelError(f"impacts={impacts!r} is not one of {', '.join(map(repr, ORDERS))}")
+        if session.checkpoint is not None and "clock" not in session.checkpoint:
+            raise ModelError("an earlier version began this run: contacts cannot go on from there; run.repeat() can")
         self.session, s = session, session.settings
         self.system = contact_system(session)
         self.names = [one.name for one in self.system.contacts]
@@ -580,14 +626,17 @@ class ContactRun:
         self.forces = Forces(session.controller)
         settings = EngineSettings(
             s.rtol, s.atol, s.step or 0.0, s.largest_step, s.event_tolerance, impacts == "sequential",
-            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical,
+            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical, GAIN,
         )  # fmt: skip
+        touching = mechanical and session.extra.get("contacts") is not None
         rank = rank_of(session)
         self.engine = ContactEngine(
             self.system, settings, session.q, session.v, s.start, s.end, s.every, self.forces,
             Chart(session.system) if mechanical else None, session.event_function, session.event_callables,
             [each.direction for each in session.watches], [int(each.terminal) for each in session.watches],
             -1 if rank is None else int(rank.rank),
+            touching and Limbs(np.asarray(session.system.mass_matrix(session.q))).any,
+            [each.name for each in session.watches],
         )  # fmt: skip
         self._refuse_moving(sticking)
 
@@ -614,7 +663,7 @@ class ContactRun:
         """Go to the end, or as far as it goes."""
         s, e = self.session, self.engine
         if s.checkpoint is None:
-            self._refuse_penetration()
+            refuse_penetration(self.names, e.gaps())
         most = MOST if s.on_step is None else 1
         with guarded(s, lambda: float(e.at.environment[0]), self._finish):
             stops = [*s.stops, s.settings.end]
@@ -657,14 +706,6 @@ class ContactRun:
         if e.at.clock[loop.T] == begin and begin in self.session.stops:
             self._told(e.settle)
 
-    def _refuse_penetration(self) -> None:
-        gaps = self.engine.gaps()
-        deep = np.flatnonzero(gaps < -DEEP)
-        if deep.size:
-            worst = deep[np.argsort(gaps[deep])][:3]
-            said = ", ".join(f"{self.names[i]!r} by {-gaps[i]:.3g} m" for i in worst)
-            raise ModelError(f"the start interpenetrates: {said}; lift the mechanism, or move the contacts")
-
     def _flush(self, sparing: bool = False) -> None:
         """Hand complete samples and events over."""
         e, s = self.engine, self.session
@@ -691,9 +732,7 @@ class ContactRun:
         say_unresolved(s, int(e.at.tally[loop.UNRESOLVED]))
 
 
-def run_contacts(
-    session: Session, impacts: str = "simultaneous", sticking: Any = None, compiled: bool | None = None
-) -> None:
+def run_contacts(session: Session, impacts: str = "simultaneous", sticking: Any = None) -> None:
     """Integrate a session with contacts or dry friction from event to event.
 
     Parameters
@@ -702,36 +741,5 @@ def run_contacts(
         One of `ORDERS`.
     sticking
         Names of contacts that must stick at the start.
-    compiled
-        True: compiled loops; False: the plain engine (`hybrid.py`), which knows massless limbs and heightfields, but no
-        dry friction of joints; None: the plain one for contacts of shapes, compiled loops for all else.
     """
-    if not (compiled is None or isinstance(compiled, bool)):
-        raise ModelError(f"compiled={compiled!r} must be True, False or None")
-    why = _only_plain(session)
-    if why and compiled:
-        raise UnsupportedError(f"compiled=True takes no {why}; compiled=False does")
-    shapes = isinstance(session.system, Mechanism) and session.extra.get("contacts") is not None
-    if compiled is False or (shapes and not compiled and not rubs(session, compiled)):
-        if not shapes:
-            raise UnsupportedError("compiled=False takes contacts of a mechanism's shapes alone")
-        run_hybrid(session, impacts)
-        return
     ContactRun(session, impacts, sticking).run()
-
-
-def rubs(session: Session, compiled: bool | None) -> bool:
-    """Return whether the dry friction of a mechanism's joints acts in a run from event to event."""
-    system = session.system
-    has = isinstance(system, Mechanism) and bool(np.any(np.asarray(system.friction) > 0.0))
-    return has and compiled is not False and not _only_plain(session)
-
-
-def _only_plain(session: Session) -> str:
-    """Return what of a mechanism's contacts compiled loops do not know, in words."""
-    given = session.extra.get("contacts")
-    if given is None or not isinstance(session.system, Mechanism):
-        return ""
-    if any(isinstance(pair.ground, Heightfield) for pair in pairs_of(session.system, given)):
-        return "heightfields"
-    return "massless limbs" if Limbs(np.asarray(session.system.mass_matrix(session.q))).any else ""

@@ -34,12 +34,12 @@ from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
 from dalembert.simulate.contact.geometry import _asked
 from dalembert.simulate.contact.mode_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
-from dalembert.simulate.contact.shapes import ContactPair, Plane
+from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Plane
 from dalembert.simulate.equations.codes import _kernel, _traced
 
 Array = np.ndarray
 
-OUTPUTS = ("M", "bias", "A", "drift", "phi", "psi", "gaps", "W", "u", "shift", "load", "axes")
+OUTPUTS = ("M", "bias", "A", "drift", "phi", "psi", "gaps", "W", "u", "shift", "load", "axes", "balls")
 """What terms consist of, in the order of their memory."""
 
 
@@ -88,7 +88,28 @@ class ContactSystem:
         return {
             "M": (n, n), "bias": (n,), "A": (m, n), "drift": (m,), "phi": (sum(self.holonomic),), "psi": (m,),
             "gaps": (k,), "W": (3 * k, n), "velocity": (3 * k,), "shift": (3 * k,), "load": (k,),
-            "axes": (k, 3, 3) if self.axes else (0, 3, 3),
+            "axes": (k, 3, 3) if self.axes else (0, 3, 3), "balls": (len(self.fields), 12 + 6 * n),
+        }  # fmt: skip
+
+    @property
+    def fields(self) -> list[int]:
+        """Contacts with heightfields."""
+        return [i for i, c in enumerate(self.contacts) if c.pair is not None and isinstance(c.pair.ground, Heightfield)]
+
+    def field_arrays(self) -> dict[str, Array]:
+        """Return the contacts with heightfields as arrays."""
+        table, numbers, heights = [], [], [np.zeros(0)]
+        for i in self.fields:
+            pair: Any = self.contacts[i].pair
+            ground, radius = pair.ground, pair.ball.radius
+            narrow = min(np.diff(ground.x).min(), np.diff(ground.y).min())
+            table.append(ground.stored(heights))
+            numbers.append((radius, ground.reach(radius), ground.steepness(radius), ground.most_twist(), narrow))
+        f = len(table)
+        return {
+            "field_pair": np.array(self.fields, np.int64), "field_table": np.array(table, np.int64).reshape(f, 5),
+            "field_numbers": np.array(numbers, float).reshape(f, 5), "heights": np.concatenate(heights),
+            "feet": np.zeros((f, 3)), "cell_bounds": np.zeros((f, 4)),
         }  # fmt: skip
 
     def table(self, rank: int = -1) -> dict[str, Array]:
@@ -167,7 +188,7 @@ def mechanism_contacts(mechanism: Any, pairs: tuple[ContactPair, ...], friction:
 def _described(pair: ContactPair) -> tuple[Any, ...]:
     """Return all that a trace takes from a pair."""
     ground = (pair.ground.normal, pair.ground.offset) if isinstance(pair.ground, Plane) else None
-    return pair.ball, ground, pair.other, pair.coordinate, pair.sign, pair.bound
+    return pair.ball, ground, pair.other, pair.coordinate, pair.sign, pair.bound, isinstance(pair.ground, Heightfield)
 
 
 def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], places: list[int]) -> ca.Function:
@@ -189,9 +210,13 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], places: list
         for ball in (pair.ball, pair.other):
             if ball is not None and ball.frame not in frames:
                 frames[ball.frame] = _frame(mechanism, ball.frame, q, v)
-    gaps, rows, drifts, axes = [], [], [], []
+    gaps, rows, drifts, axes, balls = [], [], [], [], []
     for pair in pairs:
-        gap, row, drift, axis = _pair(pair, frames, q, v, n)
+        if isinstance(pair.ground, Heightfield):  # what loops make of it: `field_loops.py`
+            balls.append(_ball(pair, frames, v))
+            gap, row, drift, axis = ca.SX(0), ca.SX.zeros(3, n), ca.SX.zeros(3), ca.SX.zeros(3, 3)
+        else:
+            gap, row, drift, axis = _pair(pair, frames, q, v, n)
         gaps, rows, drifts, axes = [*gaps, gap], [*rows, row], [*drifts, drift], [*axes, axis]
     for j in places:
         row = ca.SX.zeros(3, n)
@@ -209,6 +234,8 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], places: list
             "gaps": ca.vertcat(*gaps), "W": ca.vec(W.T), "u": W @ v, "shift": ca.vertcat(*drifts),
             "load": ca.SX.ones(k), "axes": ca.vertcat(*[ca.vec(axis.T) for axis in axes]),
         }  # fmt: skip
+    if balls:
+        outputs["balls"] = ca.vertcat(*balls)
     return ca.Function(
         "contact_terms", [q, v, t], [ca.densify(e) for e in outputs.values()], ["q", "v", "t"], list(outputs)
     )
@@ -229,6 +256,14 @@ def _centre(frame: tuple[ca.SX, ...], at: Any, v: ca.SX) -> tuple[ca.SX, ca.SX, 
     d = R @ ca.SX(np.array(at, float))
     Jc = J - ca.skew(d) @ Jw
     return p + d, Jc, Jc @ v, drift + ca.cross(w_drift, d) + ca.cross(w, ca.cross(w, d))
+
+
+def _ball(pair: ContactPair, frames: dict[str, tuple[ca.SX, ...]], v: ca.SX) -> ca.SX:
+    """Return centre, velocity, drift, angular drift and Jacobians of a ball over a heightfield, as one column."""
+    ball: Any = pair.ball
+    frame = frames[ball.frame]
+    c, J, speed, drift = _centre(frame, ball.at, v)
+    return ca.vertcat(c, speed, drift, ca.vec(frame[5]), ca.vec(J.T), ca.vec(frame[3].T))
 
 
 def _pair(pair: ContactPair, frames: dict[str, tuple[ca.SX, ...]], q: ca.SX, v: ca.SX, n: int) -> tuple[ca.SX, ...]:

@@ -11,12 +11,14 @@ line of centres between spheres.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 
+from dalembert.errors import ModelError
 from dalembert.kernel import Kernel
 from dalembert.model.requests import requests
 from dalembert.simulate.contact.shapes import ContactPair, Plane, Sphere
@@ -250,3 +252,20 @@ def trace_contacts(mechanism: Mechanism, frames: tuple[str, ...]) -> ca.Function
 def _asked(mechanism: Mechanism, what: str, **options: Any) -> ca.Function:
     request = requests()[what]
     return request.trace(mechanism, **{**request.options, **options})
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Initial states with contacts: nothing may begin inside of something else.
+
+
+DEEP = 1e-6
+"""A start that penetrates by more than this is refused, metres."""
+
+
+def refuse_penetration(names: Sequence[str], gaps: Array) -> None:
+    """Refuse a start in which a gap is negative, with names and depths."""
+    deep = np.flatnonzero(gaps < -DEEP)
+    if deep.size:
+        worst = deep[np.argsort(gaps[deep])][:3]
+        said = ", ".join(f"{names[i]!r} by {-gaps[i]:.3g} m" for i in worst)
+        raise ModelError(f"the start interpenetrates: {said}; lift the mechanism, or move the contacts")

@@ -45,6 +45,22 @@ SOLVED, CONTRADICTION = 1e-9, 1e-5
 """Residuals, relative to the data: above the first rows are redundant, above the second they contradict each other."""
 
 
+ORDERS = ("simultaneous", "sequential")
+"""All touching contacts in one problem; or one after the other, the fastest first, until none approaches."""
+
+NO_IMPULSES = (
+    "at t = {t:.9g} s no impulses of the contacts {names} obey the laws of impact (missed by {residual:.1e} of the "
+    "data): they contradict each other; something is driven against what cannot give way"
+)
+"""What is said where an impact has no answer."""
+
+GAINED = (
+    "impacts that gain energy: {count}, the first {gain:.3g} J at t = {t:.9g} s: Newton's restitution with friction "
+    '(T. R. Kane, D. A. Levinson 1985); try law="poisson"'
+)
+"""What is said where impacts gain energy."""
+
+
 @dataclass(eq=False)
 class Inverse:
     """K^-1 applied: motions from forces, with bilateral rows held.
@@ -210,6 +226,9 @@ def impact_impulses(
 # Source: A. M. Johnson, S. E. Burden, D. E. Koditschek, Int. J. Robotics Research 35 (2016) 1354-1392.
 
 
+FAR_FROM_SINGULAR = 1e-4
+"""Roots of pivots of a scaled mass matrix above this are no rounding."""
+
 SEEN = 1e-9
 """Contact rows whose entries along massless motions are below this part of the row do not see them."""
 
@@ -219,7 +238,7 @@ class Limbs:
 
     def __init__(self, M: Array) -> None:
         n = M.shape[0]
-        self.any = bool(n) and free_motion(M, np.zeros((0, n))).shape[1] > 0
+        self.any = bool(n) and not _definite(M) and free_motion(M, np.zeros((0, n))).shape[1] > 0
 
     def seen_by(self, M: Array, A: Array, W: Array) -> Array:
         """Return which contacts, three rows each in W, touch with a limb without mass."""
@@ -233,6 +252,18 @@ class Limbs:
         """Return rows H^T (j, n) of the motions without mass that `rows` allow."""
         n = M.shape[0]
         return free_motion(M, rows).T if self.any else np.zeros((0, n))
+
+
+def _definite(M: Array) -> bool:
+    """Return whether M, scaled to a diagonal of ones, is far from singular: then nothing is without mass."""
+    size = np.diagonal(M)
+    if not (size > 0.0).all():
+        return False
+    try:
+        pivots = np.diagonal(np.linalg.cholesky(M / np.sqrt(np.outer(size, size))))
+    except np.linalg.LinAlgError:
+        return False
+    return bool(pivots.min() > FAR_FROM_SINGULAR)
 
 
 def free_motion(M: Array, rows: Array) -> Array:

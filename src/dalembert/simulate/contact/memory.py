@@ -58,6 +58,10 @@ class EngineArrays(NamedTuple):
     sign: int
     kept: int
     mode_counts: int
+    limbs: int
+    massless: int
+    held_rows: int
+    trouble: int
     # the motion in it
     sliding_unit: int
     sliding_speed: int
@@ -84,6 +88,10 @@ class EngineArrays(NamedTuple):
     cone_row: int
     cone_size: int
     missed: int
+    # the last impact
+    impulses: int
+    row_impulses: int
+    impact: int
     # signals
     table_layout: int
     table_breaks: int
@@ -110,6 +118,14 @@ class EngineArrays(NamedTuple):
     pair_coordinate: int
     pair_radii: int
     pair_bounded: int
+    # contacts with heightfields
+    field_pair: int
+    field_table: int
+    field_numbers: int
+    heights: int
+    balls: int
+    feet: int
+    cell_bounds: int
     # the run
     limits: int
     clock: int
@@ -156,6 +172,9 @@ class EngineArrays(NamedTuple):
     sample_r: int
     sample_mode: int
     sample_sums: int
+    sample_verdict: int
+    sample_impulse: int
+    sample_impact: int
     events: int
 
 

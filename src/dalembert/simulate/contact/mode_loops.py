@@ -26,9 +26,10 @@ from dalembert.simulate.equations.signals import Tables, set_signals
 # Memory of the engine.
 
 
-TERMS, CHART, ALONG, FORCE, EVENTS, LAWS, SIGNALS, HARD, MOTION, PROJECT, SHOT, TRANSITION = range(12)
+TERMS, CHART, ALONG, FORCE, EVENTS, LAWS, SIGNALS, HARD, MOTION, PROJECT, SHOT, TRANSITION, BALLS = range(13)
 """Rows of the table of calls; `SIGNALS` is where `signals.set_signals` looks. From `MOTION` on they are units: loops
-that are called by their address, so that they are compiled once and not again in every loop around them."""
+that are called by their address, so that they are compiled once and not again in every loop around them. Where there
+are heightfields `TERMS` is one, too (`field_loops.py`), and calls the kernel in `BALLS`."""
 
 FIRST, SECOND, CODE, RESULT = range(4)
 """Places in `arguments`, which units read at their start and write at their end."""
@@ -39,15 +40,34 @@ FAILED = 1
 DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)
 """Laws of friction that loops know; `OTHER` ones are asked by a call."""
 
-SOUND, SINGULAR, DOUBTFUL, NO_FORCES, NOT_UNIQUE, NOT_FINITE, CALLBACK, NO_IMPULSES = range(8)
+(
+    SOUND,
+    SINGULAR,
+    DOUBTFUL,
+    NO_FORCES,
+    NOT_UNIQUE,
+    NOT_FINITE,
+    CALLBACK,
+    NO_IMPULSES,
+    PAINLEVE,
+    SLIPPING_LIMB,
+    CONTRADICTORY,
+) = range(11)
 """How a solve ended."""
 
 
-KEPT_ROWS, KEPT_CONSTRAINTS, REDUNDANT = range(3)
-"""Places in `counts`."""
+KEPT_ROWS, KEPT_CONSTRAINTS, REDUNDANT, HELD = range(4)
+"""Places in `mode_counts`."""
 
 POWER, HEAT, FRICTION_WORK, RESIDUAL = range(4)
-"""Places in `rates`."""
+"""Places in `powers`."""
+
+CONTACT, NUMBER, APPROACH = range(3)
+"""Places in `trouble`: whose, how much, and the acceleration of its gap without reactions."""
+
+MOMENTUM, LAWS_MISSED, ENERGY_BEFORE, ENERGY_AFTER, UNIQUENESS = range(5)
+"""Places in `impact`, the certificate of the last one: residuals of its balance and its laws, kinetic energies, and
+whether its impulses are unique (`kkt.Status`)."""
 
 INDEPENDENT = 1e-10
 """Rows are independent where what is left of them, rows scaled to one, is above this."""
@@ -60,6 +80,12 @@ TOLERANCE, ACCEPTED, SWEEPS, NEWTON = 1e-13, 1e-8, 12, 400
 
 BEYOND = 1e8
 """Reactions this many times those that would stop what is seen cannot be explained by the data."""
+
+SEEN, SLIPS = 1e-9, 1e-7
+"""Entries of contact rows along massless motions, and accelerations of massless feet, below these parts are none."""
+
+CONTRADICTION = 1e-5
+"""Constraint rows that are left out and miss by more than this, relative to the data, contradict the others."""
 
 ALIGNED, ROUNDS = 1e-14, 60
 """When a direction of sliding has settled, and after how many rounds it is left as it is."""
@@ -245,6 +271,7 @@ def choose(w):
     tangents = whole(w, AT.tangents)
     closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
     A, M, W = matrix(w, AT.A), matrix(w, AT.M), matrix(w, AT.W)
+    see_limbs(w)
     m, k, n = A.shape[0], closed.size, M.shape[0]
     Q = np.zeros((min(n, m + 3 * k), n))
     scale, y, rest = np.ones(n), np.zeros(n), np.zeros((m, n))
@@ -311,6 +338,176 @@ def choose(w):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+# Massless limbs: on the ground they are levers, in the air they are held (see `laws.py`).
+
+
+@nested
+def entry(A, W, held, row, j):
+    """Return an entry of a row: of a constraint, of a contact, of a motion without mass that is held."""
+    m, p = A.shape[0], W.shape[0]
+    if row < m:
+        return A[row, j]
+    return W[row - m, j] if row < m + p else held[row - m - p, j]
+
+
+@nested
+def add_direction(Q, count, y, tolerance):
+    """Add what is new of y to orthonormal rows Q; return their count."""
+    size = dot(y, y)
+    if not size > 0.0:
+        return count
+    for _ in range(2):
+        for a in range(count):
+            add_multiple(y, -dot(Q[a], y), Q[a])
+    left = dot(y, y)
+    if left > tolerance * tolerance * size and count < Q.shape[0]:
+        for j in range(y.size):
+            Q[count, j] = y[j] / np.sqrt(left)
+        return count + 1
+    return count
+
+
+@nested
+def complement(Q, count, scale, out):
+    """Write an orthonormal basis of what rows Q, columns scaled, do not see; return its size."""
+    n = Q.shape[0]
+    y, found = np.zeros(n), 0
+    total = count
+    while total < n:
+        best, largest = -1, 0.0
+        for b in range(n):
+            left = 1.0
+            for a in range(total):
+                left -= Q[a, b] * Q[a, b]
+            if left > largest:
+                best, largest = b, left
+        fill(y, 0.0)
+        y[best] = 1.0
+        new = add_direction(Q, total, y, 0.0)
+        if new == total:
+            break
+        for j in range(n):
+            out[found, j] = Q[total, j] * scale[j]
+        total, found = new, found + 1
+    # orthonormal again after scaling
+    basis, count = np.zeros((n, n)), 0
+    for b in range(found):
+        copy_to(y, out[b])
+        count = add_direction(basis, count, y, 0.0)
+    for b in range(count):
+        copy_to(out[b], basis[b])
+    return count
+
+
+@nested
+def mass_directions(w, Q, scale):
+    """Write the directions that M sees, columns scaled to one, into Q; return how many."""
+    M = matrix(w, AT.M)
+    n, largest, y, count = M.shape[0], 0.0, np.zeros(M.shape[0]), 0
+    for j in range(n):
+        largest = max(largest, M[j, j])
+    for j in range(n):
+        scale[j] = 1.0 / np.sqrt(M[j, j]) if M[j, j] > INDEPENDENT * largest else 1.0
+    for i in range(n):
+        for j in range(n):
+            y[j] = M[i, j] * scale[i] * scale[j]
+        if dot(y, y) > INDEPENDENT * INDEPENDENT:
+            count = add_direction(Q, count, y, INDEPENDENT)
+    return count
+
+
+@nested
+def free_motions(w, rows, count):
+    """Write an orthonormal basis of the motions without mass that some rows allow into `held_rows`; return its size."""
+    A, W, held = matrix(w, AT.A), matrix(w, AT.W), matrix(w, AT.held_rows)
+    n = held.shape[0]
+    Q, scale, y = np.zeros((n, n)), np.ones(n), np.zeros(n)
+    seen = mass_directions(w, Q, scale)
+    for p in range(count):
+        for j in range(n):
+            y[j] = entry(A, W, held, rows[p], j) * scale[j]
+        seen = add_direction(Q, seen, y, INDEPENDENT)
+    return complement(Q, seen, scale, held)
+
+
+@nested
+def hold_limbs(w):
+    """Append the motions without mass that the mode allows to its rows; return how many; note whose feet they are."""
+    kept, mode_counts = whole(w, AT.kept), whole(w, AT.mode_counts)
+    A, W = matrix(w, AT.A), matrix(w, AT.W)
+    mode_counts[HELD] = 0
+    if whole(w, AT.limbs)[0] == 0:
+        return 0
+    mode_counts[HELD] = free_motions(w, kept, mode_counts[KEPT_ROWS])
+    for j in range(mode_counts[HELD]):
+        kept[mode_counts[KEPT_ROWS] + j] = A.shape[0] + W.shape[0] + j
+    return mode_counts[HELD]
+
+
+@nested
+def see_limbs(w):
+    """Note which contacts are feet of massless limbs: their rows see motions without mass."""
+    massless = flags(w, AT.massless)
+    A, W, M = matrix(w, AT.A), matrix(w, AT.W), matrix(w, AT.M)
+    if whole(w, AT.limbs)[0] == 0:
+        return
+    n = M.shape[0]
+    Q, scale, y, free = np.zeros((n, n)), np.ones(n), np.zeros(n), np.zeros((n, n))
+    seen = mass_directions(w, Q, scale)
+    for i in range(A.shape[0]):
+        for j in range(n):
+            y[j] = A[i, j] * scale[j]
+        seen = add_direction(Q, seen, y, INDEPENDENT)
+    count = complement(Q, seen, scale, free)
+    for i in range(massless.size):
+        massless[i] = False
+        for row in range(3 * i, 3 * i + 3):
+            largest = 0.0
+            for j in range(n):
+                largest = max(largest, abs(W[row, j]))
+            for b in range(count):
+                massless[i] = massless[i] or abs(dot(W[row], free[b])) > SEEN * largest
+
+
+@nested
+def with_limbs(w, rows, count, taking, impulses, stiff):
+    """Append motions without mass that are held to some constraint rows; write what stiffens massless feet that stay.
+
+    M + rho R^T R in place of M has the same motions and forces, R the rows of feet that stay.
+    """
+    massless, slides = flags(w, AT.massless), flags(w, AT.slides)
+    kept, mode_counts, tangents = whole(w, AT.kept), whole(w, AT.mode_counts), whole(w, AT.tangents)
+    M, A, W = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.W)
+    fill(stiff, 0.0)
+    if whole(w, AT.limbs)[0] == 0:
+        return count
+    n, m, trace, largest = M.shape[0], A.shape[0], 0.0, 0.0
+    fixing = np.zeros(m + W.shape[0], np.int64)
+    fixed = mode_counts[KEPT_CONSTRAINTS]
+    for p in range(fixed):
+        fixing[p] = kept[p]
+    for i in range(massless.size):
+        if not (taking[i] and massless[i]):
+            continue
+        rough = static(w, i) > 0.0 and (impulses or not slides[i])
+        for j in range(1 + (tangents[i] if rough else 0)):
+            size = dot(W[3 * i + j], W[3 * i + j])
+            if size > 0.0:
+                stiff[3 * i + j], largest = 1.0, max(largest, size)
+                fixing[fixed] = m + 3 * i + j
+                fixed += 1
+    for j in range(n):
+        trace += M[j, j]
+    for row in range(stiff.size):
+        stiff[row] *= trace / n / largest if largest > 0.0 else 0.0
+    found = free_motions(w, fixing, fixed) if impulses else free_motions(w, kept, mode_counts[KEPT_ROWS])
+    for j in range(found):
+        rows[count] = m + W.shape[0] + j
+        count += 1
+    return count
+
+
+# ----------------------------------------------------------------------------------------------------------------------
 # The motion in a mode.
 
 
@@ -358,9 +555,10 @@ def hold(w, careful):
     load_row, tangents = whole(w, AT.load_row), whole(w, AT.tangents)
     matrix_K, factors, M = matrix(w, AT.matrix_K), matrix(w, AT.factors), matrix(w, AT.M)
     A, W, sliding_unit = matrix(w, AT.A), matrix(w, AT.W), matrix(w, AT.sliding_unit)
+    held, powers = matrix(w, AT.held_rows), vector(w, AT.powers)
     closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
     n, m = M.shape[0], A.shape[0]
-    count = mode_counts[KEPT_ROWS]
+    count = mode_counts[KEPT_ROWS] + hold_limbs(w)
     size = n + count
     K, right, x = matrix_K, right_, solution
     for i in range(n):
@@ -369,9 +567,9 @@ def hold(w, careful):
             K[i, j] = M[i, j]
     for p in range(count):
         row = kept[p]
-        right[n + p] = -drift[row] if row < m else -shift[row - m]
+        right[n + p] = -drift[row] if row < m else (-shift[row - m] if row < m + W.shape[0] else 0.0)
         for j in range(n):
-            value = A[row, j] if row < m else W[row - m, j]
+            value = entry(A, W, held, row, j)
             K[n + p, j] = value
             K[j, n + p] = value
         for o in range(count):
@@ -427,6 +625,14 @@ def hold(w, careful):
         largest = max(largest, reach) if largest <= error else largest
         if error > CERTAIN * largest:
             return DOUBTFUL
+        # what is left of the equations, relative to their right-hand side
+        worst = data = 0.0
+        for i in range(size):
+            total = right[i]
+            for j in range(size):
+                total -= K[i, j] * x[j]
+            worst, data = max(worst, abs(total)), max(data, abs(right[i]))
+        powers[RESIDUAL] = worst / (1.0 + data)
     return SOUND
 
 
@@ -552,19 +758,26 @@ def held(w, careful):
 
 
 @nested
-def block(w, rows, count):
-    """Factor the block matrix of M and some constraint rows; return whether it is regular."""
+def block(w, rows, count, stiff):
+    """Factor the block matrix of rows and M, stiffened by `stiff` (3 k,); return whether it is regular."""
     factors, M, A = matrix(w, AT.factors), matrix(w, AT.M), matrix(w, AT.A)
+    W, held = matrix(w, AT.W), matrix(w, AT.held_rows)
     pivot = whole(w, AT.pivot)
     n = M.shape[0]
     size = n + count
     for i in range(n):
         for j in range(n):
             factors[i, j] = M[i, j]
+    for row in range(stiff.size):
+        if stiff[row] > 0.0:
+            for i in range(n):
+                for j in range(n):
+                    factors[i, j] += stiff[row] * W[row, i] * W[row, j]
     for p in range(count):
         for j in range(n):
-            factors[n + p, j] = A[rows[p], j]
-            factors[j, n + p] = A[rows[p], j]
+            value = entry(A, W, held, rows[p], j)
+            factors[n + p, j] = value
+            factors[j, n + p] = value
         for o in range(count):
             factors[n + p, n + o] = 0.0
     return factor(factors, size, pivot)
@@ -635,7 +848,7 @@ def solve_cones(w, rows, contacts):
     r = np.zeros(rows)
     if contacts == 1 and rows == 1 and cone_kind[0] == UNILATERAL:
         r[0] = max(0.0, -g[0] / G[0, 0]) if G[0, 0] > 0.0 else 0.0
-        cone_r[0] = r[0]
+        cone_r[0], powers[RESIDUAL] = r[0], 0.0
         return G[0, 0] > 0.0 or g[0] >= 0.0
     residual, _ = attempt(
         G, g, cone_first[: contacts + 1].copy(), cone_mu[:contacts].copy(), COULOMB, cone_kind[:contacts].copy(),
@@ -653,8 +866,8 @@ def solve_cones(w, rows, contacts):
     if not sound:
         missed[0] = 1.0
         invoke(calls[HARD, 0], calls[HARD, 1], calls[HARD, 2])
-        sound = missed[0] <= ACCEPTED
-    powers[RESIDUAL] = min(residual, ACCEPTED)
+        sound, residual = missed[0] <= ACCEPTED, missed[0]
+    powers[RESIDUAL] = residual
     return sound
 
 
@@ -669,12 +882,12 @@ def decided(w):
     lam, reactions, cone_g = vector(w, AT.lam), vector(w, AT.reactions), vector(w, AT.cone_g)
     acceleration, force, bias = vector(w, AT.acceleration), vector(w, AT.force), vector(w, AT.bias)
     drift, shift, cone_r = vector(w, AT.drift), vector(w, AT.shift), vector(w, AT.cone_r)
-    load = vector(w, AT.load)
-    n = M.shape[0]
+    load, powers = vector(w, AT.load), vector(w, AT.powers)
+    n, m = M.shape[0], A.shape[0]
     set_directions(w)
-    rows = np.zeros(A.shape[0], np.int64)
-    count = other_rows(w, rows, False)
-    if not block(w, rows, count):
+    rows, stiff = np.zeros(m + n, np.int64), np.zeros(W.shape[0])
+    count = with_limbs(w, rows, other_rows(w, rows, False), closed, False, stiff)
+    if not block(w, rows, count, stiff):
         return SINGULAR
     pose(w, closed, 0)
     p = cone_size[0]
@@ -687,8 +900,12 @@ def decided(w):
             size = load[i] * limit_factor(w, i)
             for j in range(n):
                 free[j] -= size * (W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1])
+    for row in range(stiff.size):
+        if stiff[row] > 0.0:
+            for j in range(n):
+                free[j] -= stiff[row] * W[row, j] * shift[row]
     for o in range(count):
-        free[n + o] = -drift[rows[o]]
+        free[n + o] = -drift[rows[o]] if rows[o] < m else 0.0
     substitute(factors, n + count, pivot, free)
     X = np.zeros((p, n + count))
     H = np.zeros((p, n))
@@ -709,8 +926,10 @@ def decided(w):
             for j in range(n):
                 total += H[a, j] * X[b, j]
             cone_G[a, b] = total
+    powers[RESIDUAL] = 0.0
     if p and not solve_cones(w, p, cone_size[1]):
-        return NO_FORCES
+        code = paradox(w)
+        return NO_FORCES if code == SOUND else code
     fill(lam, 0.0)
     fill(reactions, 0.0)
     for a in range(p):
@@ -725,28 +944,108 @@ def decided(w):
             return NOT_FINITE
         acceleration[j] = free[j]
     for o in range(count):
-        lam[rows[o]] = free[n + o]
+        if rows[o] < m:
+            lam[rows[o]] = free[n + o]
     for i in range(closed.size):
         if closed[i] and slides[i] and not gapped[i] and load_row[i] < 0:
             size = load[i] * limit_factor(w, i)
             reactions[3 * i + 1], reactions[3 * i + 2] = -size * sliding_unit[i, 0], -size * sliding_unit[i, 1]
     set_rates(w)
+    return slipping_limb(w)
+
+
+@nested
+def slipping_limb(w):
+    """Refuse feet of massless limbs that are pushed out of their cones: nothing would resist; return how it ended."""
+    closed, slides, massless = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.massless)
+    reactions, contact_rate = vector(w, AT.reactions), vector(w, AT.contact_rate)
+    trouble = vector(w, AT.trouble)
+    if whole(w, AT.limbs)[0] == 0:
+        return SOUND
+    largest = 0.0
+    for j in range(contact_rate.size):
+        largest = max(largest, abs(contact_rate[j]))
+    for i in range(closed.size):
+        if closed[i] and massless[i] and reactions[3 * i] > 0.0 and static(w, i) > 0.0:
+            begins = np.sqrt(contact_rate[3 * i + 1] ** 2 + contact_rate[3 * i + 2] ** 2)
+            if slides[i] or begins > SLIPS * (1.0 + largest):
+                trouble[CONTACT], trouble[NUMBER] = i, static(w, i)
+                return SLIPPING_LIMB
     return SOUND
+
+
+@nested
+def paradox(w):
+    """Look for sliding contacts whose friction leaves no force, or several: G_NN - mu G_NT . d <= 0."""
+    force, bias, drift = vector(w, AT.force), vector(w, AT.bias), vector(w, AT.drift)
+    shift, trouble = vector(w, AT.shift), vector(w, AT.trouble)
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    W, factors, A = matrix(w, AT.W), matrix(w, AT.factors), matrix(w, AT.A)
+    sliding_unit = matrix(w, AT.sliding_unit)
+    pivot = whole(w, AT.pivot)
+    n, m = W.shape[1], A.shape[0]
+    rows, stiff = np.zeros(m + n, np.int64), np.zeros(W.shape[0])
+    for i in range(closed.size):
+        if not (closed[i] and slides[i] and gapped[i]):
+            continue
+        count = with_limbs(w, rows, other_rows(w, rows, False), closed, False, stiff)
+        if not block(w, rows, count, stiff):
+            return SOUND
+        y, free = np.zeros(n + count), np.zeros(n + count)
+        copy_to(y, W[3 * i])
+        substitute(factors, n + count, pivot, y)
+        coefficient = limit_factor(w, i)
+        effective = 0.0
+        for j in range(n):
+            pull = W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1]
+            effective += (W[3 * i, j] - coefficient * pull) * y[j]
+        # (W_N - mu d W_T) M^-1 W_N = G_NN - mu G_NT . d
+        if effective <= 0.0:
+            for j in range(n):
+                free[j] = force[j] - bias[j]
+                for row in range(stiff.size):
+                    free[j] -= stiff[row] * W[row, j] * shift[row]
+            for o in range(count):
+                free[n + o] = -drift[rows[o]] if rows[o] < m else 0.0
+            substitute(factors, n + count, pivot, free)
+            trouble[CONTACT], trouble[NUMBER] = i, effective
+            trouble[APPROACH] = shift[3 * i] + dot(W[3 * i], free[:n])
+            return PAINLEVE
+    return SOUND
+
+
+@nested
+def missed_rows(w):
+    """Return by how much constraint rows, those included that were left out, miss their accelerations over the data."""
+    A, drift, acceleration = matrix(w, AT.A), vector(w, AT.drift), vector(w, AT.acceleration)
+    force, bias = vector(w, AT.force), vector(w, AT.bias)
+    worst = data = 0.0
+    for j in range(force.size):
+        data = max(data, abs(force[j] - bias[j]))
+    for i in range(drift.size):
+        data = max(data, abs(drift[i]))
+        worst = max(worst, abs(drift[i] + dot(A[i], acceleration)))
+    return worst / (1.0 + data)
 
 
 @nested
 def solve_motion(w, t, careful):
     """Evaluate the terms at w.q, w.v and solve the mode; return how it ended."""
     mode_counts = whole(w, AT.mode_counts)
-    environment = vector(w, AT.environment)
+    environment, powers = vector(w, AT.environment), vector(w, AT.powers)
     evaluate(w, t)
     if environment[FAILED] != 0.0:
         return CALLBACK
     if mode_counts[REDUNDANT]:
-        return decided(w)
-    code = held(w, careful)
-    if code in (SINGULAR, DOUBTFUL):
         code = decided(w)
+    else:
+        code = held(w, careful)
+        if code in (SINGULAR, DOUBTFUL):
+            code = decided(w)
+    if careful and code == SOUND and mode_counts[KEPT_CONSTRAINTS] < whole(w, AT.holonomic).size:
+        powers[RESIDUAL] = max(powers[RESIDUAL], missed_rows(w))
+        if powers[RESIDUAL] > CONTRADICTION:
+            return CONTRADICTORY
     return code
 
 
@@ -780,12 +1079,23 @@ def strike(w, taking, plastic, impulses, after):
     cone_g, missed, v = vector(w, AT.cone_g), vector(w, AT.missed), vector(w, AT.v)
     velocity, cone_r, restitution = vector(w, AT.velocity), vector(w, AT.cone_r), vector(w, AT.restitution)
     poisson_ = flags(w, AT.poisson)
+    powers, impact, row_impulses = vector(w, AT.powers), vector(w, AT.impact), vector(w, AT.row_impulses)
     calls = whole_matrix(w, AT.calls)
-    n = M.shape[0]
-    rows = np.zeros(A.shape[0], np.int64)
-    count = other_rows(w, rows, True)
-    if not block(w, rows, count):
+    n, m = M.shape[0], A.shape[0]
+    rows, stiff = np.zeros(m + n, np.int64), np.zeros(W.shape[0])
+    count = with_limbs(w, rows, other_rows(w, rows, True), taking, True, stiff)
+    if not block(w, rows, count, stiff):
         return SINGULAR
+    # the velocity without impulses of these contacts: massless feet that land stop at once
+    free = np.zeros(n + count)
+    if whole(w, AT.limbs)[0]:
+        for i in range(n):
+            free[i] = dot(M[i], v)
+        for o in range(count):
+            free[n + o] = dot(A[rows[o]], v) if rows[o] < m else 0.0
+        substitute(factors, n + count, pivot, free)
+    else:
+        copy_to(free, v)
     pose(w, taking, 1)
     p = cone_size[0]
     X, H = np.zeros((p, n + count)), np.zeros((p, n))
@@ -799,6 +1109,8 @@ def strike(w, taking, plastic, impulses, after):
     for a in range(p):
         own = cone_row[a]
         cone_g[a] = velocity[own] if own >= 0 else 0.0
+        for j in range(n):
+            cone_g[a] += H[a, j] * (free[j] - v[j])
         if own >= 0 and own % 3 == 0:
             i = own // 3
             if poisson_[i]:
@@ -816,23 +1128,46 @@ def strike(w, taking, plastic, impulses, after):
         for i in range(plastic.size):
             missed[1 + i] = 1.0 if plastic[i] else 0.0
         invoke(calls[HARD, 0], calls[HARD, 1], calls[HARD, 2])
-        sound = missed[0] <= ACCEPTED
+        sound, powers[RESIDUAL] = missed[0] <= ACCEPTED, missed[0]
     elif p:
         sound = solve_cones(w, p, cone_size[1])
     if not sound:
         return NO_IMPULSES
+    impact[LAWS_MISSED] = max(impact[LAWS_MISSED], powers[RESIDUAL] if p else 0.0)
+    impact[UNIQUENESS] = max(impact[UNIQUENESS], 0.0 if independent(cone_G, p) else 1.0)
     fill(impulses, 0.0)
     for j in range(n):
-        after[j] = v[j]
+        after[j] = free[j]
     for a in range(p):
         for j in range(n):
             after[j] += X[a, j] * cone_r[a]
+        for o in range(count):
+            if rows[o] < m:
+                row_impulses[rows[o]] += X[a, n + o] * cone_r[a]
         if cone_row[a] >= 0:
             impulses[cone_row[a]] = cone_r[a]
     for j in range(n):
         if not np.isfinite(after[j]):
             return NOT_FINITE
     return SOUND
+
+
+@nested
+def independent(G, p):
+    """Return whether the rows of contacts are independent: no pivot of G, scaled to one, is rounding."""
+    S = np.zeros((p, p))
+    for a in range(p):
+        for b in range(p):
+            size = np.sqrt(G[a, a] * G[b, b])
+            S[a, b] = G[a, b] / size if size > 0.0 else 0.0
+    for a in range(p):
+        if not S[a, a] > INDEPENDENT:
+            return False
+        for b in range(a + 1, p):
+            part = S[b, a] / S[a, a]
+            for c in range(a, p):
+                S[b, c] -= part * S[a, c]
+    return True
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -851,9 +1186,14 @@ def least_change(w, rows, count, missing, out):
     """Write the least change, in the metric of the mass, that moves some rows by -missing; return whether there is."""
     solution = vector(w, AT.solution)
     factors, M, A = matrix(w, AT.factors), matrix(w, AT.M), matrix(w, AT.A)
-    W = matrix(w, AT.W)
+    W, held = matrix(w, AT.W), matrix(w, AT.held_rows)
     pivot = whole(w, AT.pivot)
-    n, m = M.shape[0], A.shape[0]
+    n, m, given = M.shape[0], A.shape[0], count
+    if whole(w, AT.limbs)[0]:
+        # what has no mass and is not held by these rows stays
+        for j in range(free_motions(w, rows, count)):
+            rows[count] = m + W.shape[0] + j
+            count += 1
     size = n + count
     x = solution
     for i in range(n):
@@ -861,10 +1201,10 @@ def least_change(w, rows, count, missing, out):
         for j in range(n):
             factors[i, j] = M[i, j]
     for p in range(count):
-        x[n + p] = -missing[p]
+        x[n + p] = -missing[p] if p < given else 0.0
         row = rows[p]
         for j in range(n):
-            value = A[row, j] if row < m else W[row - m, j]
+            value = entry(A, W, held, row, j)
             factors[n + p, j] = value
             factors[j, n + p] = value
         for o in range(count):
@@ -890,9 +1230,10 @@ def move_onto(w, t):
     M, A, W = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.W)
     calls = whole_matrix(w, AT.calls)
     n, m = M.shape[0], A.shape[0]
-    if mode_counts[KEPT_ROWS] == 0:
+    limbs, held = whole(w, AT.limbs)[0], matrix(w, AT.held_rows)
+    if mode_counts[KEPT_ROWS] == 0 and not limbs:
         return SOUND
-    rows, missing = np.zeros(m + W.shape[0], np.int64), np.zeros(m + W.shape[0])
+    rows, missing = np.zeros(m + W.shape[0] + 2 * n, np.int64), np.zeros(m + W.shape[0] + 2 * n)
     change = np.zeros(n)
     for _ in range(MOST_CLOSING):
         time[0] = t
@@ -922,14 +1263,19 @@ def move_onto(w, t):
         time[0] = t
         invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
     for _ in range(2):
-        worst = 0.0
-        for p in range(mode_counts[KEPT_ROWS]):
+        worst, count = 0.0, mode_counts[KEPT_ROWS]
+        for p in range(count):
             row = kept[p]
-            missing[p] = psi[row] if row < m else velocity[row - m]
+            rows[p], missing[p] = row, psi[row] if row < m else velocity[row - m]
             worst = max(worst, abs(missing[p]))
+        if limbs:
+            for j in range(free_motions(w, kept, count)):
+                rows[count], missing[count] = m + W.shape[0] + j, dot(held[j], v)
+                worst = max(worst, abs(missing[count]))
+                count += 1
         if worst == 0.0:
             break
-        if not least_change(w, kept, mode_counts[KEPT_ROWS], missing, change):
+        if not least_change(w, rows, count, missing, change):
             return SINGULAR
         for j in range(n):
             v[j] += change[j]

@@ -14,39 +14,70 @@ import numpy as np
 
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, cube, flags, matrix, table_at, vector, whole, whole_matrix
+from dalembert.kkt import Status
+from dalembert.simulate.contact.field_loops import (
+    BEYOND,
+    DOUBLINGS,
+    RADIUS,
+    STEEP,
+    TWIST,
+    WIDTH,
+    field_of,
+    gap_and_rate,
+    is_point,
+    leaves,
+    longest_step,
+    on_edge,
+    room_around,
+    room_in,
+    set_cell,
+    terms_at,
+)
 from dalembert.simulate.contact.memory import AT, ROWS
 from dalembert.simulate.contact.mode_loops import (
+    ALONG,
     CALLBACK,
     CHART,
     CODE,
+    CONTACT,
+    ENERGY_AFTER,
+    ENERGY_BEFORE,
     EVENTS,
     FAILED,
     FIRST,
     FRICTION_WORK,
     HEAT,
+    HELD,
+    KEPT_CONSTRAINTS,
+    KEPT_ROWS,
+    MOMENTUM,
     NOT_FINITE,
+    NUMBER,
     POWER,
+    REDUNDANT,
+    RESIDUAL,
     RESULT,
     SECOND,
     SHOT,
     SOUND,
     TERMS,
     TRANSITION,
-    block,
     choose,
     copy_rows,
     copy_to,
     decided,
+    dot,
     fill,
+    free_motions,
     least,
-    limit_factor,
     motion,
-    other_rows,
     own_acceleration,
+    paradox,
     project,
+    see_limbs,
+    slipping_limb,
     static,
     strike,
-    substitute,
 )
 from dalembert.simulate.events.isolate_loops import (
     CROSSING,
@@ -67,7 +98,7 @@ from dalembert.simulate.events.isolate_loops import (
 DONE, FULL, STEPS_TAKEN, FAILURE, ENDED = range(20, 25)
 """Why the loop came back: end of the segment, buffers full, as many steps as asked for, no answer, a terminal event."""
 
-PAINLEVE, DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHATTERING = range(30, 38)
+DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHATTERING, CLINGING, ROLLING = range(31, 40)
 """What has no answer, beside the codes of `mode_loops`."""
 
 T, H, STOP, END, START, EVERY, WORK, HEAT_SUM, FRICTION_SUM, FAILED_AT, DETAIL = range(11)
@@ -94,9 +125,10 @@ OPEN, CLOSED, STICK, SLIP, SLIP_PLUS, SLIP_MINUS, IMPACT, IMPACTS, REST, RISING,
 """Words of events."""
 
 
-RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED = range(8)
+RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED, GAIN = range(9)
 """Places in `limits`: tolerances, a fixed step (0: adaptive), the largest, the width of a located zero; impacts one
-after the other; time in which forces may turn; errors of coordinates relative to their size."""
+after the other; time in which forces may turn; errors of coordinates relative to their size; part of the energy of
+motion that an impact may add."""
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
 """Part of the optimal step, and how much a step may shrink or grow at once."""
@@ -137,6 +169,12 @@ KNOWN, STEADY, SHORT = 5, 1e-3, 1e-4
 STAGES, APART = 1.5, 0.14
 """Accelerations between stages are at most so many times those at them; half of the largest distance of two stages."""
 
+BESIDE = 1e-10
+"""Part of a step beside the zero of its polynomial at which a zero is looked for."""
+
+CLINGS = 1e-6
+"""A massless foot that lands may pull by this part of the largest force: rounding of the moment at which it lands."""
+
 REST_PART = 1e-11
 """Relative velocities up to this part of what they are summed from are zero where contacts come to rest."""
 
@@ -146,6 +184,10 @@ CHATTER, CHATTER_TIME = 30, 1e-7
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Steps.
+
+
+UNIQUE, REDUNDANT_ROWS, HELD_STILL = int(Status.UNIQUE), int(Status.REDUNDANT), int(Status.HELD)
+"""Verdicts of a solve, as compiled loops read them."""
 
 
 @nested
@@ -310,6 +352,8 @@ def accepted(w, h):
     code = SOUND
     for _ in range(TRIALS):
         code, ratio = shot(w, h, True)
+        if code == SOUND and (ratio < 1.0 or limits[FIXED_STEP] > 0.0):
+            code = paradox_at_end(w, h)
         if code == CALLBACK and h <= SHORTEST:
             return code, h
         if code != SOUND:
@@ -327,6 +371,20 @@ def accepted(w, h):
         if h <= 16.0 * 2.2e-16 * abs(clock[T]) or h < 1e-280:
             return COLLAPSED, h
     return COLLAPSED if code == SOUND else code, h
+
+
+@nested
+def paradox_at_end(w, h):
+    """Look for Painleve's paradox at the end of the step that was taken last; return how it ended."""
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    rubs = False
+    for i in range(closed.size):
+        rubs = rubs or (closed[i] and slides[i] and gapped[i])
+    if not rubs:
+        return SOUND
+    set_state(w, vector(w, AT.q1), vector(w, AT.v1))
+    code = motion(w, vector(w, AT.clock)[T] + h, False)
+    return paradox(w) if code == SOUND else code
 
 
 @nested
@@ -442,7 +500,7 @@ def margins(w, out):
             out[3 * i + 2] = reserve
 
 
-MARGIN, GAP, WATCH = range(3)
+MARGIN, GAP, WATCH, EDGE = range(4)
 """Guards whose zeros are located by steps of full order."""
 
 
@@ -460,7 +518,7 @@ def guard_here(w, kind, index, sign, h):
     """Evaluate a guard at the end of the step that was taken last."""
     q1, v1, environment = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.environment)
     clock, time = vector(w, AT.clock), vector(w, AT.time)
-    gaps, event_values = vector(w, AT.gaps), vector(w, AT.event_values)
+    event_values = vector(w, AT.event_values)
     tally = whole(w, AT.tally)
     calls = whole_matrix(w, AT.calls)
     closed = flags(w, AT.closed)
@@ -477,7 +535,11 @@ def guard_here(w, kind, index, sign, h):
     if kind == GAP:
         time[0] = t
         invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-        return SOUND, gaps[index]
+        return SOUND, gap_and_rate(w, index, field_of(w, index))[0]
+    if kind == EDGE:
+        time[0] = t
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+        return SOUND, room_in(w, index)
     environment[0] = t
     invoke(calls[EVENTS, 0], calls[EVENTS, 1], calls[EVENTS, 2])
     if environment[FAILED] != 0.0:
@@ -487,17 +549,23 @@ def guard_here(w, kind, index, sign, h):
 
 @nested
 def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
-    """Step to right behind a zero between two lengths; return how it ended, and the length."""
+    """Find the length of a step to right behind a zero between two; return how it ended, and the length.
+
+    A change of mode is stepped to; who looks for something else steps there when the first of all is known.
+    """
     bracket, widths = np.zeros(5), np.zeros(3)
     bracket[0], bracket[1], bracket[2], bracket[3] = low, at_low if at_low > 0.0 else 2.2e-308, high, at_high
     fill(widths, np.inf)
     for trial in range(200):
         low, high = bracket[0], bracket[2]
-        if high - low <= tolerance or bracket[3] == 0.0:
+        # functions of the user may stay at zero behind it: then it is where they become zero
+        if high - low <= tolerance or (bracket[3] == 0.0 and kind != WATCH):
             break
         slow = high - low > 0.5 * widths[trial % 3]
         widths[trial % 3] = high - low
         middle = 0.5 * (low + high) if slow else next_trial(bracket)
+        if bracket[3] == 0.0 and not slow:
+            middle = high - tolerance
         middle = min(max(middle, low + 0.5 * tolerance), high - 0.5 * tolerance)
         if not low < middle < high:
             break
@@ -505,9 +573,10 @@ def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
         if code != SOUND:
             return code, middle
         narrow(bracket, middle, value)
-    h = bracket[2]
-    code, _ = shot(w, h, False)
-    return code, h
+    if kind != MARGIN:
+        return SOUND, bracket[2]
+    code, _ = shot(w, bracket[2], False)
+    return code, bracket[2]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -575,19 +644,24 @@ def gap_bounds(w, i, h):
         more, faster = ball_bounds(w, pair_ball[i, 1], q0, h, speeds, accelerations)
         L, K = L + more, K + faster
         K += L * L / pair_radii[i] if pair_radii[i] > 0.0 else np.inf
+    f = field_of(w, i)
+    if f >= 0:
+        # over a heightfield: of a point's height within one cell; of a sphere no bound is known
+        numbers = matrix(w, AT.field_numbers)[f]
+        K = np.inf if numbers[RADIUS] > 0.0 else numbers[STEEP] * K + 2.0 * numbers[TWIST] * L * L
+        L *= numbers[STEEP]
     return L, K
 
 
 @nested
 def gap_inside(w, i, h, part):
     """Return gap i and its rate at a part of the step, on its polynomial."""
-    time, clock, gaps = vector(w, AT.time), vector(w, AT.clock), vector(w, AT.gaps)
-    velocity = vector(w, AT.velocity)
+    time, clock = vector(w, AT.time), vector(w, AT.clock)
     calls = whole_matrix(w, AT.calls)
     inside(w, part)
     time[0] = clock[T] + part * h
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    return gaps[i], velocity[3 * i]
+    return gap_and_rate(w, i, field_of(w, i))
 
 
 @nested
@@ -605,18 +679,21 @@ def least_value(a_s, a_g, a_r, b_s, b_g, b_r, L, K):
 
 
 @nested
-def isolate(w, i, h, start, end, L, K, width, slack, found):
-    """Isolate the first zero of gap i between two points (s, g, g'); write low and high into found (2, 3).
+def isolate(w, i, h, start, end, L, within, width, slack, found):
+    """Isolate the first zero of gap i between two points (s, g, g', room); write low and high into found (2, 4).
 
-    Return 1 where there is one, 0 where there is none, -1 where it is certain only up to found[1].
+    Return 1 where there is one, 0 where there is none, -1 where it is certain only up to found[1]. `within` bounds the
+    second derivative; of a point over a heightfield as long as it is certain to stay over one cell.
     """
-    stack, top, looks = np.zeros((64, 3)), 0, 0
-    a = np.zeros(3)
+    stack, top, looks = np.zeros((64, 4)), 0, 0
+    a, f = np.zeros(4), field_of(w, i)
+    speed = L / matrix(w, AT.field_numbers)[f, STEEP] if is_point(w, f) else 0.0
     copy_to(stack[0], end)
     copy_to(a, start)
     while top >= 0:
         b = stack[top]
         piece = b[0] - a[0]
+        K = within if speed == 0.0 or speed * piece < a[3] else np.inf
         small = piece <= width or L * piece <= GRAZING
         if b[1] <= 0.0 and (small or 0.5 * (a[2] + b[2] + K * piece) < 0.0):
             copy_to(found[0], a)
@@ -633,8 +710,17 @@ def isolate(w, i, h, start, end, L, K, width, slack, found):
         s = 0.5 * (a[0] + b[0])
         g, r = gap_inside(w, i, h, s / h)
         top += 1
-        stack[top, 0], stack[top, 1], stack[top, 2] = s, g + slack, r
+        stack[top, 0], stack[top, 1], stack[top, 2], stack[top, 3] = s, g + slack, r, room_around(w, f)
     return 0
+
+
+@nested
+def opening_bound(w, f, start, L, within):
+    """Return the bound of the second derivative of a gap that has just opened; of a point while it is over one cell."""
+    if not is_point(w, f):
+        return within
+    speed = L / matrix(w, AT.field_numbers)[f, STEEP]
+    return within if start[2] > 0.0 and 1.9 * start[2] * speed < within * start[3] else np.inf
 
 
 @nested
@@ -646,22 +732,24 @@ def gap_in(w, i, h, ready):
     """
     q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
     clock, q1, v1 = vector(w, AT.clock), vector(w, AT.q1), vector(w, AT.v1)
-    limits, gaps, velocity = vector(w, AT.limits), vector(w, AT.gaps), vector(w, AT.velocity)
-    sums = vector(w, AT.sums)
+    limits, sums = vector(w, AT.limits), vector(w, AT.sums)
     calls = whole_matrix(w, AT.calls)
     stages = matrix(w, AT.stages)
-    tally = whole(w, AT.tally)
+    tally, f = whole(w, AT.tally), field_of(w, i)
     set_state(w, q0, v0)
     time[0] = clock[T]
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    start, end = np.zeros(3), np.zeros(3)
-    start[1], start[2] = gaps[i], velocity[3 * i]
+    start, end = np.zeros(4), np.zeros(4)
+    start[1], start[2] = gap_and_rate(w, i, f)
+    start[3] = room_around(w, f)
     end_q, end_v, more = q1.copy(), v1.copy(), sums.copy()
     set_state(w, q1, v1)
     time[0] = clock[T] + h
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    end[0], end[1], end[2] = h, gaps[i], velocity[3 * i]
-    L, K = gap_bounds(w, i, h)
+    end[0], end[3] = h, room_around(w, f)
+    end[1], end[2] = gap_and_rate(w, i, f)
+    L, within = gap_bounds(w, i, h)
+    K = opening_bound(w, f, start, L, within)
     width = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
     slack = POLYNOMIAL * (limits[ATOL] + limits[RTOL])
     # nothing can happen: most steps end here
@@ -677,7 +765,7 @@ def gap_in(w, i, h, ready):
         opened = False
         if not start[2] < -CLOSING * (1.0 + L):
             sure = start[2] > 0.0 and np.isfinite(K)
-            if sure and K * h < 2.0 * start[2]:
+            if sure and K * h < 2.0 * start[2] and not is_point(w, f):
                 start[1], opened = 2.2e-308, True
             else:
                 s = 1.9 * start[2] / K if sure else EARLY * h
@@ -685,6 +773,7 @@ def gap_in(w, i, h, ready):
                     g, r = gap_inside(w, i, h, s / h)
                     if g > 0.0:
                         start[0], start[1], start[2], opened = s, g, r, True
+                        start[3] = room_around(w, f)
                     s *= 2.0
                 if not opened and end[1] > 0.0:
                     return SOUND, h, False
@@ -696,9 +785,9 @@ def gap_in(w, i, h, ready):
                 tally[WHO] = i
                 return PASSAGE, h, False
             return SOUND, h, False
-    found = np.zeros((2, 3))
+    found = np.zeros((2, 4))
     for _ in range(TRIALS):
-        verdict_of = isolate(w, i, h, start, end, L, K, width, slack, found)
+        verdict_of = isolate(w, i, h, start, end, L, within, width, slack, found)
         if verdict_of <= 0:
             certain = h if verdict_of == 0 else found[1, 0]
             if certain >= h:
@@ -710,7 +799,14 @@ def gap_in(w, i, h, ready):
                 tally[WHO] = i
                 return UNCERTAIN_GAP, h, False
             return SOUND, certain, False
-        # the bracket on the polynomial, then steps of full order
+        # near the zero of the polynomial a bracket of steps of full order is small at once
+        low, g_low, high, g_high, code, sure = pinch(w, i, h, found)
+        if code != SOUND:
+            return code, h, False
+        if sure:
+            code, at = locate(w, GAP, i, 1.0, low, high, g_low, g_high, width)
+            return code, at, True
+        # else the bracket on the polynomial, by steps of full order
         high, g_high = found[1, 0], found[1, 1]
         if high < h:
             K_kept = stages.copy()
@@ -719,11 +815,9 @@ def gap_in(w, i, h, ready):
             if code != SOUND:
                 return code, h, False
         if g_high > 0.0:
-            start[0], start[1], start[2] = (
-                high,
-                g_high,
-                velocity[3 * i],
-            )  # the polynomial was below zero, the step is not
+            # the polynomial was below zero, the step is not
+            start[0], start[1], start[3] = high, g_high, room_around(w, f)
+            start[2] = gap_and_rate(w, i, f)[1]
             continue
         low, g_low = found[0, 0], found[0, 1]
         if low > start[0]:
@@ -734,19 +828,19 @@ def gap_in(w, i, h, ready):
                 return code, h, False
             if g_low <= 0.0:
                 low, g_low = start[0], start[1]
-        # near the zero of the polynomial the bracket is small at once
-        low, g_low, high, g_high, code = pinch(w, i, h, low, g_low, high, g_high)
-        if code != SOUND:
-            return code, h, False
         code, at = locate(w, GAP, i, 1.0, low, high, g_low, g_high, width)
         return code, at, True
     return SOUND, start[0], False
 
 
 @nested
-def pinch(w, i, h, low, g_low, high, g_high):
-    """Narrow a bracket of gap i by the zero of the step's polynomial: two steps of full order instead of six."""
+def pinch(w, i, h, found):
+    """Look by two steps of full order for a zero of gap i beside that of the step's polynomial in a bracket.
+
+    Return the bracket (low, gap there, high, gap there), how it ended, and whether the zero is in it.
+    """
     stages = matrix(w, AT.stages)
+    low, g_low, high, g_high = found[0, 0], found[0, 1], found[1, 0], found[1, 1]
     a, b, ga, gb = low / h, high / h, g_low, g_high
     s = b
     for _ in range(60):
@@ -768,20 +862,20 @@ def pinch(w, i, h, low, g_low, high, g_high):
             else:
                 b, gb = new, g
             s = new
-    K_kept = stages.copy()
+    K_kept, above, below = stages.copy(), False, False
     for part in (-1.0, 1.0):
-        trial = s * h + part * 1e-10 * h
+        trial = s * h + part * BESIDE * h
         if not low < trial < high:
             continue
         code, g = guard(w, GAP, i, 1.0, trial)
         copy_rows(stages, K_kept)
         if code != SOUND:
-            return low, g_low, high, g_high, code
+            return low, g_low, high, g_high, code, False
         if g > 0.0:
-            low, g_low = trial, g
+            low, g_low, above = trial, g, True
         else:
-            high, g_high = trial, g
-    return low, g_low, high, g_high, SOUND
+            high, g_high, below = trial, g, True
+    return low, g_low, high, g_high, SOUND, above and below
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -1098,7 +1192,7 @@ def do_settle(w):
     load_, lam = vector(w, AT.load), vector(w, AT.lam)
     tally, tangents, load_row = whole(w, AT.tally), whole(w, AT.tangents), whole(w, AT.load_row)
     k = closed.size
-    needed = np.zeros(3 * k)
+    needed, goes = np.zeros(3 * k), np.zeros(k, np.bool_)
     for _ in range(CHANGES):
         set_state(w, q0, v0)
         choose_at(w)
@@ -1108,6 +1202,8 @@ def do_settle(w):
         copy_to(q0, q)
         copy_to(v0, v)
         code = motion(w, clock[T], True)
+        if code == SOUND:
+            code = slipping_limb(w)
         if code != SOUND:
             return code
         copy_to(needed, reactions)
@@ -1143,9 +1239,15 @@ def do_settle(w):
             noise = max(noise, abs(acceleration[j]))
         noise = OPENING * (1.0 + noise)
         opened = begins = False
+        fill(goes, False)
         for i in range(k):
             leaves = contact_rate[3 * i] > noise or needed[3 * i] < -pull
-            if closed[i] and gapped[i] and reactions[3 * i] <= pull and leaves:
+            goes[i] = closed[i] and gapped[i] and reactions[3 * i] <= pull and leaves
+        code = stays_down(w, goes, needed)
+        if code != SOUND:
+            return code
+        for i in range(k):
+            if goes[i]:
                 closed[i], slides[i], opened = False, False, True
                 note(w, clock[T], i, CLOSED, OPEN)
         if opened:
@@ -1169,6 +1271,39 @@ def do_settle(w):
             # complementarity holds all: the forces of the mode are another choice of redundant ones
             return SOUND
     return ENDLESS
+
+
+@nested
+def stays_down(w, goes, needed):
+    """Take those out of `goes` whose massless limbs, let go and held, would sink; return how it ended."""
+    closed, massless = flags(w, AT.closed), flags(w, AT.massless)
+    v, trouble = vector(w, AT.v), vector(w, AT.trouble)
+    W, held = matrix(w, AT.W), matrix(w, AT.held_rows)
+    kept, mode_counts = whole(w, AT.kept), whole(w, AT.mode_counts)
+    if whole(w, AT.limbs)[0] == 0:
+        return SOUND
+    largest = 0.0
+    for j in range(needed.size):
+        largest = max(largest, abs(needed[j]))
+    for i in range(closed.size):
+        closed[i] = closed[i] and not goes[i]
+    choose(w)
+    count = free_motions(w, kept, mode_counts[KEPT_ROWS])
+    left, code = v.copy(), SOUND
+    for b in range(count):
+        along = dot(held[b], v)
+        for j in range(v.size):
+            left[j] -= along * held[b, j]
+    for i in range(closed.size):
+        if not goes[i]:
+            continue
+        closed[i] = True
+        if massless[i] and dot(W[3 * i], left) < 0.0:
+            goes[i] = False
+            if needed[3 * i] < -CLINGS * (1.0 + largest):
+                trouble[CONTACT], trouble[NUMBER], code = i, -needed[3 * i], CLINGING
+    choose(w)
+    return code
 
 
 @nested
@@ -1219,10 +1354,12 @@ def do_impact(w):
     time, v, clock = vector(w, AT.time), vector(w, AT.v), vector(w, AT.clock)
     velocity, rests, gaps = vector(w, AT.velocity), vector(w, AT.rests), vector(w, AT.gaps)
     slow, gain = vector(w, AT.slow), vector(w, AT.gain)
+    impulses, row_impulses, impact = vector(w, AT.impulses), vector(w, AT.row_impulses), vector(w, AT.impact)
     closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
+    massless = flags(w, AT.massless)
     calls = whole_matrix(w, AT.calls)
     tally, load_row, tangents = whole(w, AT.tally), whole(w, AT.load_row), whole(w, AT.tangents)
-    struck, direction, M, W = matrix(w, AT.struck), matrix(w, AT.direction), matrix(w, AT.M), matrix(w, AT.W)
+    struck, direction, W = matrix(w, AT.struck), matrix(w, AT.direction), matrix(w, AT.W)
     k, n, t = closed.size, v.size, clock[T]
     set_state(w, q0, v0)
     time[0] = t
@@ -1237,7 +1374,12 @@ def do_impact(w):
         if gapped[i]:
             limit[i] = limit_of(struck[i], t)
             plastic[i] = limit[i] > 0.0
-    impulses, after, start = np.zeros(3 * k), np.zeros(n), v0.copy()
+    see_limbs(w)
+    for i in range(k):
+        plastic[i] = plastic[i] or massless[i]
+    fill(impact, 0.0)
+    fill(row_impulses, 0.0)
+    after, start = np.zeros(n), v0.copy()
     if limits[SEQUENTIAL]:
         total, one = np.zeros(3 * k), np.zeros(k, np.bool_)
         code = ENDLESS
@@ -1275,9 +1417,9 @@ def do_impact(w):
     for i in range(k):
         if not gapped[i]:
             continue
-        if impulses[3 * i] > 0.0:
+        if impulses[3 * i] > 0.0 or (massless[i] and touching[i] and before[3 * i] < -STILL):
             if before[3 * i] < -STILL:
-                if limit[i] > 0.0:
+                if limit[i] > 0.0 or massless[i]:
                     fill(struck[i], np.nan)
                 else:
                     for j in range(KNOWN - 1):
@@ -1324,19 +1466,45 @@ def do_impact(w):
                 direction[i, 0], direction[i, 1] = x / speed, y / speed
             if word_of(w, i) != word:
                 note(w, t, i, word, word_of(w, i))
+    sticks = np.zeros(k, np.bool_)
+    for i in range(k):
+        sticks[i] = closed[i] and gapped[i] and not slides[i]
     code = do_settle(w)
+    for i in range(k):
+        if sticks[i] and closed[i] and slides[i]:
+            note(w, t, i, STICK, SLIP)
     clock[HEAT_SUM] += heat
     clock[FRICTION_SUM] += work
-    if heat < 0.0:
-        energy = 0.0
-        for i in range(n):
-            for j in range(n):
-                energy += start[i] * M[i, j] * start[j]
-        if heat < -1e-9 * energy:
-            if tally[GAINS] == 0:
-                gain[0], gain[1] = -heat, t
-            tally[GAINS] += 1
+    certify(w, start)
+    if heat < -2.0 * limits[GAIN] * impact[ENERGY_BEFORE]:
+        if tally[GAINS] == 0:
+            gain[0], gain[1] = -heat, t
+        tally[GAINS] += 1
     return code
+
+
+@nested
+def certify(w, start):
+    """Write kinetic energies before and after an impact, and what its balance of momentum misses.
+
+    M (v+ - v-) + A^T L = W^T P, with velocities as they are after contacts have closed, relative to its terms.
+    """
+    impulses, row_impulses, impact = vector(w, AT.impulses), vector(w, AT.row_impulses), vector(w, AT.impact)
+    M, A, W, v0 = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.W), vector(w, AT.v0)
+    n, before, after, worst, data = v0.size, 0.0, 0.0, 0.0, 0.0
+    for i in range(n):
+        held, pushed = dot(M[i], start), 0.0
+        moved = dot(M[i], v0)
+        before, after = before + 0.5 * start[i] * held, after + 0.5 * v0[i] * moved
+        missing = moved - held
+        for row in range(A.shape[0]):
+            missing += A[row, i] * row_impulses[row]
+        for row in range(W.shape[0]):
+            missing -= W[row, i] * impulses[row]
+            pushed = max(pushed, abs(W[row, i] * impulses[row]))
+        worst, data = max(worst, abs(missing)), max(data, abs(held), abs(moved), pushed)
+    impact[MOMENTUM] = worst / data if data > 0.0 else 0.0
+    impact[ENERGY_BEFORE], impact[ENERGY_AFTER] = before, after
 
 
 @nested
@@ -1441,38 +1609,6 @@ def follow(w):
                     direction[i, 0], direction[i, 1] = x / size, y / size
 
 
-@nested
-def paradox(w):
-    """Look for sliding contacts whose friction leaves no force, or several: G_NN - mu G_NT . d <= 0."""
-    v, clock = vector(w, AT.v), vector(w, AT.clock)
-    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
-    W, factors, A = matrix(w, AT.W), matrix(w, AT.factors), matrix(w, AT.A)
-    sliding_unit = matrix(w, AT.sliding_unit)
-    pivot, tally = whole(w, AT.pivot), whole(w, AT.tally)
-    n = v.size
-    rows = np.zeros(A.shape[0], np.int64)
-    for i in range(closed.size):
-        if not (closed[i] and slides[i] and gapped[i]):
-            continue
-        count = other_rows(w, rows, False)
-        if not block(w, rows, count):
-            return SOUND
-        y = np.zeros(n + count)
-        copy_to(y, W[3 * i])
-        substitute(factors, n + count, pivot, y)
-        coefficient = limit_factor(w, i)
-        effective = 0.0
-        for j in range(n):
-            pull = W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1]
-            effective += (W[3 * i, j] - coefficient * pull) * y[j]
-        # (W_N - mu d W_T) M^-1 W_N = G_NN - mu G_NT . d
-        if effective <= 0.0:
-            tally[WHO] = i
-            clock[DETAIL] = effective
-            return PAINLEVE
-    return SOUND
-
-
 # ----------------------------------------------------------------------------------------------------------------------
 # The loop.
 
@@ -1509,7 +1645,32 @@ def record(w, h, work, heat, friction):
             word = OPEN
         sample_mode[row, i] = word
     sample_sums[row, 0], sample_sums[row, 1], sample_sums[row, 2], sample_sums[row, 3] = work, heat, friction, h
+    record_verdict(w, row)
     tally[SAMPLES] += 1
+
+
+@nested
+def record_verdict(w, row):
+    """Write status and residual of the last solve, impulses and certificate of the impact that led here, if one did."""
+    mode_counts, holonomic = whole(w, AT.mode_counts), whole(w, AT.holonomic)
+    impulses, impact, powers = vector(w, AT.impulses), vector(w, AT.impact), vector(w, AT.powers)
+    sample_verdict, sample_impulse = matrix(w, AT.sample_verdict), matrix(w, AT.sample_impulse)
+    sample_impact, axes = matrix(w, AT.sample_impact), cube(w, AT.axes)
+    status = REDUNDANT_ROWS if mode_counts[KEPT_CONSTRAINTS] < holonomic.size or mode_counts[REDUNDANT] else UNIQUE
+    sample_verdict[row, 0] = HELD_STILL if mode_counts[HELD] > 0 else status
+    sample_verdict[row, 1] = powers[RESIDUAL]
+    for i in range(impulses.size // 3):
+        for j in range(3):
+            sample_impulse[row, 3 * i + j] = impulses[3 * i + j]
+            if axes.shape[0]:
+                sample_impulse[row, 3 * i + j] = (
+                    axes[i, 0, j] * impulses[3 * i]
+                    + axes[i, 1, j] * impulses[3 * i + 1]
+                    + axes[i, 2, j] * impulses[3 * i + 2]
+                )
+    copy_to(sample_impact[row], impact)
+    fill(impulses, 0.0)
+    fill(impact, 0.0)
 
 
 @nested
@@ -1617,6 +1778,12 @@ def start(w, watched):
     """Begin a run: contacts that touch collide or close, others find out whether they stick; return how it ended."""
     clock = vector(w, AT.clock)
     first_modes(w)
+    if whole(w, AT.limbs)[0]:
+        code = project(w, clock[T])
+        if code != SOUND:
+            return code
+        copy_to(vector(w, AT.q0), vector(w, AT.q))
+        copy_to(vector(w, AT.v0), vector(w, AT.v))
     if touches(w):
         code = here(w)
         if code != SOUND:
@@ -1723,6 +1890,100 @@ def advance(w, watched, loose_all, most):
 
 
 @nested
+def accepted_in_cells(w, h):
+    """Take a step that meets the tolerance; closed contacts with heightfields end it right before an edge.
+
+    Return how it ended, its length, and whether an edge is at its end.
+    """
+    q0, v0, q1 = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.q1)
+    v1, sums, clock = vector(w, AT.v1), vector(w, AT.sums), vector(w, AT.clock)
+    field_pair, tally, closed = whole(w, AT.field_pair), whole(w, AT.tally), flags(w, AT.closed)
+    stages = matrix(w, AT.stages)
+    count, at_hand = field_pair.size, False
+    if count == 0:
+        code, h = accepted(w, h)
+        return code, h, False
+    terms_at(w, q0, v0, clock[T])
+    rooms, leaving = np.zeros(count), np.zeros(count, np.bool_)
+    for f in range(count):
+        if closed[field_pair[f]]:
+            if on_edge(w, f):
+                tally[WHO] = field_pair[f]
+                return ROLLING, h, False
+            set_cell(w, f)
+            rooms[f], leaving[f] = room_in(w, f), leaves(w, f)
+            at_hand = at_hand or (rooms[f] <= BEYOND and leaving[f])
+    if at_hand:
+        copy_to(q1, q0)
+        copy_to(v1, v0)
+        fill(sums, 0.0)
+        return SOUND, 0.0, True
+    code, h = accepted(w, min(h, longest_step(w)))
+    if code != SOUND:
+        return code, h, False
+    terms_at(w, q1, v1, clock[T] + h)
+    ends, first, K_kept = np.zeros(count), h, stages.copy()
+    for f in range(count):
+        ends[f] = room_in(w, f) if closed[field_pair[f]] else 0.0
+    found = False
+    for f in range(count):
+        if ends[f] >= 0.0 or (ends[f] >= -BEYOND and not leaving[f]):
+            continue
+        code, at = locate(w, EDGE, f, 1.0, 0.0, h, rooms[f], ends[f], WIDTH)
+        copy_rows(stages, K_kept)
+        # right before it
+        back, before = WIDTH, 0.0
+        while code == SOUND and at - back > 0.0:
+            code, room = guard(w, EDGE, f, 1.0, at - back)
+            copy_rows(stages, K_kept)
+            if room > 0.0:
+                before = at - back
+                break
+            back *= 2.0
+        if code != SOUND:
+            return code, h, False
+        first, found = min(first, before), True
+    if not found:
+        return SOUND, h, False
+    if first > 0.0:
+        code, _ = shot(w, first, True)
+        return code, first, True
+    copy_to(q1, q0)
+    copy_to(v1, v0)
+    fill(sums, 0.0)
+    return SOUND, 0.0, True
+
+
+@nested
+def step_behind(w):
+    """Move the state of the run right behind the edge before which it is; return how it ended."""
+    q0, v0, clock = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.clock)
+    chart_base, way, moved = vector(w, AT.chart_base), vector(w, AT.way), vector(w, AT.moved)
+    field_pair, tally, closed = whole(w, AT.field_pair), whole(w, AT.tally), flags(w, AT.closed)
+    calls = whole_matrix(w, AT.calls)
+    time = WIDTH
+    for _ in range(DOUBLINGS):
+        copy_to(chart_base, q0)
+        for j in range(v0.size):
+            way[j] = time * v0[j]
+        invoke(calls[ALONG, 0], calls[ALONG, 1], calls[ALONG, 2])
+        terms_at(w, moved, v0, clock[T])
+        room = np.inf
+        for f in range(field_pair.size):
+            if closed[field_pair[f]]:
+                room = min(room, room_in(w, f))
+        if room < 0.0:
+            break
+        time *= 2.0
+    copy_to(q0, moved)
+    for f in range(field_pair.size):
+        if closed[field_pair[f]] and on_edge(w, f):
+            tally[WHO] = field_pair[f]
+            return ROLLING
+    return SOUND
+
+
+@nested
 def step(w, watched, loose_all, ready, fired):
     """Take one step, or part of one up to an event; return how it ended."""
     closed, gapped, pair_bounded = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.pair_bounded)
@@ -1756,21 +2017,21 @@ def step(w, watched, loose_all, ready, fired):
         return code
     h = min(h, slow)
     ready[0] = False
-    code, h = accepted(w, h)
+    code, h, edge = accepted_in_cells(w, h)
     if code != SOUND:
         return code
     # gaps with bounds
     strikes = False
     K_kept = stages.copy()
     for i in range(k):
-        if gapped[i] and not closed[i] and pair_bounded[i]:
+        if gapped[i] and not closed[i] and pair_bounded[i] and h > 0.0:
             code, at, struck = gap_in(w, i, h, ready)
             if code != SOUND:
                 return code
             if at < h or struck:
                 copy_rows(stages, K_kept)
                 ready[0] = False
-                h, strikes = at, struck
+                h, strikes, edge = at, struck, False
                 if h > 0.0:
                     code, _ = shot(w, h, True)
                     if code != SOUND:
@@ -1790,7 +2051,7 @@ def step(w, watched, loose_all, ready, fired):
         if code != SOUND:
             return code
         if changed:
-            strikes = strikes and h >= before
+            strikes, edge = strikes and h >= before, False
             ready[0] = False
             if watched or loose_all.size:
                 code, _ = shot(w, h, True)
@@ -1814,7 +2075,7 @@ def step(w, watched, loose_all, ready, fired):
             return code
         if kind > -2:
             if at < h:
-                changed, strikes = False, False
+                changed, strikes, edge = False, False, False
             h = at
             if h > 0.0:
                 code, _ = shot(w, h, False)
@@ -1828,7 +2089,7 @@ def step(w, watched, loose_all, ready, fired):
             strikes = strikes or kind >= 0
     # samples at asked times on the way are steps of their own
     end = t + h
-    if not (changed or strikes):
+    if not (changed or strikes or edge):
         if end >= stop - 1e-15 * abs(stop):
             end = stop
         elif due - end <= 1e-15 * abs(end):
@@ -1872,14 +2133,15 @@ def step(w, watched, loose_all, ready, fired):
                     row[0], row[1], row[2], row[3] = end, e, NOTHING, RISING if signs[e] < 0 else FALLING
                     tally[EVENT_COUNT] += 1
                 zeros[e] += 1
-    jump = changed or strikes
+    jump = changed or strikes or edge
     if jump:
         record_here(w, h)
         if clock[EVERY] > 0.0 and asked(w, tally[NEXT]) == end:
             tally[NEXT] += 1
         keep(w)
-        if strikes:
-            code = transit(w, COLLIDE)
+        if strikes or edge:
+            code = SOUND if strikes else step_behind(w)
+            code = transit(w, COLLIDE) if code == SOUND else code
             rest(w, end)
         else:
             code = transit(w, CHANGE)

@@ -160,6 +160,12 @@ class Heightfield:
         """Return within which distance of a sphere's centre, or a point, the surface is looked at, metres."""
         return REACH * (radius or float(min(np.median(np.diff(self.x)), np.median(np.diff(self.y)))))
 
+    def stored(self, heights: list[Array]) -> tuple[int, ...]:
+        """Append coordinates and heights to a list of arrays; return where they begin in it and their sizes."""
+        first = sum(each.size for each in heights)
+        heights += [np.asarray(each, float).ravel() for each in (self.x, self.y, self.z)]
+        return first, first + self.x.size, first + self.x.size + self.y.size, self.x.size, self.y.size
+
     def steepness(self, radius: float) -> float:
         """Return how fast a gap may change, over the speed: the distance of a sphere by 1, heights by the slopes."""
         if radius > 0.0:

@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.bisection import count_up_to
 from dalembert.kernel.loops import compiled
 
 SLOTS = 3
@@ -203,3 +204,47 @@ def is_new(n, normals, used):
         if n[0] * normals[s, 0] + n[1] * normals[s, 1] + n[2] * normals[s, 2] > SAME:
             return False
     return True
+
+
+@compiled
+def set_tangents(n, axes):
+    """Write normal and two tangents by rows, as `geometry.tangents`."""
+    sign = 1.0 if n[2] >= 0.0 else -1.0
+    a = -1.0 / (sign + n[2])
+    b = n[0] * n[1] * a
+    axes[0, :] = n
+    axes[1, 0], axes[1, 1], axes[1, 2] = 1.0 + sign * n[0] * n[0] * a, sign * b, -sign * n[0]
+    axes[2, 0], axes[2, 1], axes[2, 2] = b, sign + n[1] * n[1] * a, -n[1]
+
+
+@compiled
+def cell(grid, x):
+    """Return cell, place in it, and 1 / its width (0 beyond the edge), as `shapes._cell`."""
+    i = min(max(count_up_to(grid, x) - 1, 0), grid.size - 2)
+    width = grid[i + 1] - grid[i]
+    u = (x - grid[i]) / width
+    return i, min(max(u, 0.0), 1.0), 1.0 / width if 0.0 <= u <= 1.0 else 0.0
+
+
+@compiled
+def height_below(heights, field, c, n):
+    """Return the height below c and write the unit normal there, as `Heightfield.at`."""
+    i, u, dx = cell(heights[field[0] : field[0] + field[3]], c[0])
+    j, w, dy = cell(heights[field[1] : field[1] + field[4]], c[1])
+    first = field[2] + i * field[4] + j
+    z00, z01, z10, z11 = heights[first], heights[first + 1], heights[first + field[4]], heights[first + field[4] + 1]
+    n[0] = -((1 - w) * (z10 - z00) + w * (z11 - z01)) * dx
+    n[1] = -((1 - u) * (z01 - z00) + u * (z11 - z10)) * dy
+    n[2] = 1.0
+    n /= np.sqrt(n[0] * n[0] + n[1] * n[1] + 1.0)
+    return (1 - u) * ((1 - w) * z00 + w * z01) + u * ((1 - w) * z10 + w * z11)
+
+
+@compiled
+def set_places(heights, field, c, reach, distance, normals, places):
+    """Write the places at which a sphere touches a heightfield, as `Heightfield.nearest`."""
+    n = np.zeros(3)
+    gx, gy = heights[field[0] : field[0] + field[3]], heights[field[1] : field[1] + field[4]]
+    z = heights[field[2] : field[2] + field[3] * field[4]].reshape((field[3], field[4]))
+    under = c[2] < height_below(heights, field, c, n)
+    nearest_places(gx, gy, z, c, reach, under, distance, normals, places)

@@ -189,12 +189,14 @@ class InputCallbacks(GuardedCalls):
 
 def called(function: Callable[..., Any], t: float, q: Array, v: Array) -> Array:
     """Return what a controller gives, checked; an error in it is raised with its name and time."""
-    return checked_forces(_told("force", function, t, q, v), v.size, t)
+    return checked_forces(_told(f"force ({_name(function)})", function, t, q, v), v.size, t)
 
 
-def called_event(function: Callable[..., Any], k: int, t: float, q: Array, v: Array) -> float:
+def called_event(function: Callable[..., Any], k: int, t: float, q: Array, v: Array, name: str = "") -> float:
     """Return what an event function gives, checked; an error in it is raised with its name and time."""
-    return checked_event(_told(f"event {k}", function, t, q, v), k, t)
+    if name:
+        return checked_event(_told(f"the event {name!r}", function, t, q, v), f"the event {name!r}", t)
+    return checked_event(_told(f"event {k} ({_name(function)})", function, t, q, v), f"event {k}", t)
 
 
 def _told(what: str, function: Callable[..., Any], t: float, q: Array, v: Array) -> Any:
@@ -203,8 +205,11 @@ def _told(what: str, function: Callable[..., Any], t: float, q: Array, v: Array)
     except DalembertError:
         raise
     except Exception as error:
-        name = getattr(function, "__name__", type(function).__name__)
-        raise ModelError(f"{what} ({name}) failed at t = {t:.9g} s: {type(error).__name__}: {error}") from error
+        raise ModelError(f"{what} failed at t = {t:.9g} s: {type(error).__name__}: {error}") from error
+
+
+def _name(function: Callable[..., Any]) -> str:
+    return getattr(function, "__name__", type(function).__name__)
 
 
 def checked_forces(tau: Any, n: int, t: float) -> Array:
@@ -229,14 +234,14 @@ def checked_forces(tau: Any, n: int, t: float) -> Array:
     return array
 
 
-def checked_event(value: Any, k: int, t: float) -> float:
+def checked_event(value: Any, what: str, t: float) -> float:
     """Return what an event function gave as a finite number, or say when and how it was wrong."""
-    refuse_masked(value, f"event {k} at t = {t:.9g} s")
+    refuse_masked(value, f"{what} at t = {t:.9g} s")
     array = np.asarray(value)
     if array.size != 1 or array.dtype.kind not in "fiub":
-        raise ShapeError(f"event {k} returned {array.dtype} of shape {array.shape} at t = {t:.9g} s; give one number")
+        raise ShapeError(f"{what} returned {array.dtype} of shape {array.shape} at t = {t:.9g} s; give one number")
     if not np.isfinite(array).all():
-        raise ModelError(f"event {k} is {array.item()} at t = {t:.9g} s; an event function must be finite")
+        raise ModelError(f"{what} is {array.item()} at t = {t:.9g} s; an event function must be finite")
     return float(array.item())
 
 

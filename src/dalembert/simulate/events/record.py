@@ -1,9 +1,16 @@
-"""Records of events and modes of contacts."""
+"""Records of events, impacts and modes of contacts."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import IntEnum
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from dalembert.kkt import Status
 
 
 class Mode(IntEnum):
@@ -48,3 +55,82 @@ class EventRecord:
 
     def __str__(self) -> str:
         return f"{self.time:14.9f}  {self.contact}: {self.old} -> {self.new}"
+
+
+CERTIFICATE = ("momentum", "laws", "energy_before", "energy_after", "status")
+"""What the certificate of an impact holds, in the order of the columns of `samples["impact"]`."""
+
+CERTIFIED = 1e-8
+"""Residuals of an impact, relative to its data, up to which it is certified."""
+
+GAIN = 1e-9
+"""Impacts that add more than this part of the energy of motion gain energy."""
+
+
+@dataclass(frozen=True, eq=False)
+class ImpactRecord:
+    """The impact of one instant, with its certificate.
+
+    Attributes
+    ----------
+    time
+        In seconds.
+    impulses
+        Of every contact that took part, N s: (3,) in world axes; of a Lagrangian normal, tangent, tangent.
+    momentum
+        What M (v+ - v-) = A^T L + W^T P misses, relative to its terms.
+    laws
+        What complementarity of velocities and impulses, with restitution and Coulomb's cone, misses, relative to the
+        velocities before.
+    energy_before, energy_after
+        Kinetic energy, joules.
+    heat
+        What the contacts took, joules; the loss of kinetic energy where no row and no surface moves by itself.
+    status
+        UNIQUE, or REDUNDANT where contacts depend on each other: velocities are unique then, impulses one of many.
+    completes
+        True where the impact stands for infinitely many (Zeno) and closes what still separates by less than a
+        millimetre per second: `momentum` misses that.
+    """
+
+    time: float
+    impulses: Mapping[str, np.ndarray]
+    momentum: float
+    laws: float
+    energy_before: float
+    energy_after: float
+    heat: float
+    status: Status
+    completes: bool = False
+
+    @property
+    def contacts(self) -> tuple[str, ...]:
+        """Names of the contacts that took part."""
+        return tuple(self.impulses)
+
+    @property
+    def momentum_ok(self) -> bool:
+        """Whether momentum balances, but for what completes infinitely many impacts."""
+        return self.momentum <= CERTIFIED or self.completes
+
+    @property
+    def laws_ok(self) -> bool:
+        """Whether the laws of impact hold."""
+        return self.laws <= CERTIFIED
+
+    @property
+    def energy_ok(self) -> bool:
+        """Whether the contacts bring no energy in: Newton's restitution with friction may."""
+        return self.heat >= -2.0 * GAIN * self.energy_before
+
+    @property
+    def ok(self) -> bool:
+        """True when momentum, laws and energy are certified."""
+        return self.momentum_ok and self.laws_ok and self.energy_ok
+
+    def __str__(self) -> str:
+        words = "certified" if self.ok else "not certified"
+        return (
+            f"{self.time:14.9f}  impact of {', '.join(self.contacts)}: {words} (momentum {self.momentum:.1e}, laws "
+            f"{self.laws:.1e}, heat {self.heat:.3g} J)"
+        )

@@ -9,10 +9,8 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel.loops import SIGNATURE, bind
-from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.hybrid import GAINED, refuse_penetration
-from dalembert.simulate.contact.impacts import NO_IMPULSES
-from dalembert.simulate.contact.laws import CONFLICT, Limbs
+from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
+from dalembert.simulate.contact.laws import CONFLICT, GAINED, NO_IMPULSES, Limbs
 from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import Heightfield, Plane, pairs_of
 from dalembert.simulate.contact.surface_loops import SLOTS
@@ -20,6 +18,7 @@ from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.codes import _kernel, _traced
 from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.signals import SIGNALS
+from dalembert.simulate.events.record import Mode
 from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers import moreau_loops as loop
@@ -98,7 +97,7 @@ def pair_arrays(geometry: Geometry) -> Pairs:
         if isinstance(pair.ground, Plane):
             kind[i], normal[i], offset[i] = PLANE, pair.ground.normal, pair.ground.offset
         elif isinstance(pair.ground, Heightfield):
-            kind[i], field[i] = FIELD, _stored(pair.ground, heights)
+            kind[i], field[i] = FIELD, pair.ground.stored(heights)
         else:
             kind[i] = SPHERES
     mu, e = (np.array([getattr(pair, name) for pair in pairs]) for name in ("friction", "restitution"))
@@ -112,13 +111,6 @@ def pair_arrays(geometry: Geometry) -> Pairs:
         kind, frame, at, radius, normal, offset, place, sign, bound, field, slot, reach, np.concatenate(heights), mu, e,
         poisson,
     )  # fmt: skip
-
-
-def _stored(ground: Heightfield, heights: list[Array]) -> tuple[int, ...]:
-    """Append a heightfield to the heights; return where it begins and its sizes."""
-    first = sum(array.size for array in heights)
-    heights += [np.asarray(array, float).ravel() for array in (ground.x, ground.y, ground.z)]
-    return first, first + ground.x.size, first + ground.x.size + ground.y.size, ground.x.size, ground.y.size
 
 
 class MoreauMemory:
@@ -281,7 +273,7 @@ class Moreau:
         """Take all steps."""
         s, counts = self.session, self.counts
         if s.checkpoint is None:
-            refuse_penetration(self.geometry, s.q)
+            refuse_penetration([pair.name for pair in self.geometry.pairs], self.geometry.gaps(s.q))
         with guarded(s, lambda: self.forces.time, self._finish):
             if s.checkpoint is None:
                 self._first_sample()
@@ -318,7 +310,7 @@ class Moreau:
     def _first_sample(self) -> None:
         w, samples = self.memory.work, self.samples
         samples.t[0], samples.q[0], samples.v[0] = self.t, w.q, w.v
-        samples.modes[0] = 2
+        samples.modes[0] = Mode.OPEN
         self.counts[loop.SAMPLES] = 1
 
     def _finish(self) -> None:

@@ -21,18 +21,24 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError
+from dalembert.simulate.events.record import CERTIFICATE, Mode
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.session import Session
 
-SCHEMA = 1
-"""Version of the layout; a file of a later one is refused."""
+SCHEMA = 2
+"""Version of the layout; a file of a later one is refused. Before 2 contacts of shapes had modes of their own
+(`FORMER_MODES`)."""
+
+FORMER_MODES = np.array([Mode.STICK, Mode.SLIP, Mode.OPEN], np.int64)
+"""Modes of contacts of shapes by their numbers in files of schema 1."""
 
 DIMENSIONS = {
     "t": (), "q": ("configuration",), "v": ("velocity",), "acceleration": ("velocity",), "multipliers": ("row",),
     "work": (), "step": (), "heat": (), "contact_forces": ("contact_component",), "modes": ("contact",),
-    "contact_status": (), "contact_residual": (), "friction_work": (),
+    "contact_status": (), "contact_residual": (), "friction_work": (), "impulses": ("impulse_component",),
+    "impact": ("certificate",),
 }  # fmt: skip
 """Second dimension of every field of a sample."""
 
@@ -76,7 +82,8 @@ def names_of(session: Session) -> dict[str, tuple[str, ...]]:
     parts = tuple(f"{name} {part}" for name in contacts for part in ("x", "y", "z"))
     return {
         "configuration": m.configuration_names, "velocity": m.coordinates, "row": m.names, "contact": contacts,
-        "contact_component": parts,
+        "contact_component": parts, "certificate": CERTIFICATE if contacts else (),
+        "impulse_component": tuple(f"{name} {part}" for name in contacts for part in ("x", "y", "z")),
     }  # fmt: skip
 
 

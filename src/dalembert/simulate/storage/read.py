@@ -20,6 +20,7 @@ from dalembert.simulate.session import Session
 from dalembert.simulate.storage.file_layout import (
     CHECKPOINT,
     DIMENSIONS,
+    FORMER_MODES,
     SCHEMA,
     checksum,
     description_checksums,
@@ -84,6 +85,8 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     block = {name: _rows(file[name], count) for name in DIMENSIONS if name in file}
     events = np.asarray(file["resume/event"][:])
     _refuse_damaged(file, path, block, events)
+    if int(file.attrs["schema"]) < 2 and "contact_status" in block:
+        block["modes"] = FORMER_MODES[block["modes"]]
     m = session.system
     for name, width in (("multipliers", len(m.names)), ("q", m.nq), ("v", m.nv), ("acceleration", m.nv)):
         block.setdefault(name, np.zeros((count, width)))

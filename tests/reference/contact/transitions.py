@@ -11,11 +11,11 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.geometry import State
-from dalembert.simulate.contact.impacts import Collision, Zeno
-from dalembert.simulate.contact.locate import OPENING, WEAK
-from dalembert.simulate.contact.mode_dynamics import ContactState, ModeDynamics, ModeMotion
-from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.events.record import EventRecord, Mode
 from dalembert.simulate.session import Session
+from tests.reference.contact.impacts import Collision, Zeno
+from tests.reference.contact.locate import OPENING, WEAK
+from tests.reference.contact.mode_dynamics import ContactState, ModeDynamics, ModeMotion
 
 Array = np.ndarray
 
@@ -173,10 +173,10 @@ class Switch:
         p.direction[moving] = u[moving] / size[moving][:, None]
 
     def modes(self, motion: Any) -> Array:
-        """Return what every contact does: 0 sticks, 1 slides, 2 is open."""
+        """Return what every contact does, by the numbers of `Mode`."""
         p = self.phase
         pushing = (motion.r[::3] > 0.0) | (motion.contact[::3] <= 0.0)
-        return np.where(p.closed & pushing, np.where(p.sliding, 1, 0), 2)
+        return np.where(p.closed & pushing, np.where(p.sliding, Mode.SLIP, Mode.STICK), Mode.OPEN)
 
     def _note(self, t: float, i: int, old: str, new: str) -> None:
         if new == "open":

@@ -9,8 +9,13 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kernel import Kernel
-from dalembert.simulate.contact.bounds import MotionBounds
-from dalembert.simulate.contact.mode_dynamics import (
+from dalembert.simulate.events.isolate import TRIALS, GapPoint, first_zero, locate_zero
+from dalembert.simulate.events.isolate_loops import GRID, LEAST
+from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.session import Session
+from dalembert.simulate.steppers.explicit_events import pieces
+from tests.reference.contact.bounds import MotionBounds
+from tests.reference.contact.mode_dynamics import (
     ContactState,
     Inside,
     ModeDynamics,
@@ -18,11 +23,6 @@ from dalembert.simulate.contact.mode_dynamics import (
     ModeMotion,
     TrialStep,
 )
-from dalembert.simulate.events.isolate import TRIALS, GapPoint, first_zero, locate_zero
-from dalembert.simulate.events.isolate_loops import GRID, LEAST
-from dalembert.simulate.events.record import EventRecord
-from dalembert.simulate.session import Session
-from dalembert.simulate.steppers.explicit_events import pieces
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Functions of the user whose zeros are wanted, in runs with contacts.

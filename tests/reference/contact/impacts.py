@@ -7,7 +7,7 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT
 from dalembert.simulate.contact.geometry import Geometry, State
-from dalembert.simulate.contact.laws import ContactForces, Inverse, Limbs, impact_impulses, stiffened
+from dalembert.simulate.contact.laws import NO_IMPULSES, ContactForces, Inverse, Limbs, impact_impulses, stiffened
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Impacts: which contacts take part, their impulses, and what stays closed.
@@ -24,9 +24,6 @@ from dalembert.simulate.contact.laws import ContactForces, Inverse, Limbs, impac
 
 Array = np.ndarray
 
-ORDERS = ("simultaneous", "sequential")
-"""All touching contacts in one problem; or one after the other, the fastest first, until none approaches."""
-
 APPROACH = 1e-12
 """Normal velocities below minus this part of the largest are approaching."""
 
@@ -38,13 +35,6 @@ AGREES = 1e-7
 
 INSIDE = 1e-7
 """Impulses closer to the edge of their cone than this part slide."""
-
-
-NO_IMPULSES = (
-    "at t = {t:.9g} s no impulses of the contacts {names} obey the laws of impact (missed by {residual:.1e} of the "
-    "data): they contradict each other; something is driven against what cannot give way"
-)
-"""What is said where an impact has no answer."""
 
 
 class Collision:

@@ -3,43 +3,30 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.simulate.contact.edges import Edges
-from dalembert.simulate.contact.geometry import Geometry
-from dalembert.simulate.contact.impacts import ORDERS, Collision, Zeno
-from dalembert.simulate.contact.laws import Limbs
-from dalembert.simulate.contact.locate import Locator, Watching
-from dalembert.simulate.contact.mode_dynamics import ContactState, ModeDynamics, ModeIntegrator, TrialStep
-from dalembert.simulate.contact.samples import SampleRows, guarded
+from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
+from dalembert.simulate.contact.laws import GAINED, ORDERS, Limbs
+from dalembert.simulate.contact.samples import guarded
 from dalembert.simulate.contact.shapes import pairs_of
-from dalembert.simulate.contact.transitions import Switch
+from dalembert.simulate.entry import prepare
 from dalembert.simulate.equations.evaluate import Chart, Forces
+from dalembert.simulate.events.record import GAIN
 from dalembert.simulate.samples import asked_time, bounds_between
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers.explicit_events import say_unresolved
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Initial states with contacts: nothing may begin inside of something else.
-
+from dalembert.simulate.trajectory import Trajectory, trajectory_of
+from tests.reference.contact.edges import Edges
+from tests.reference.contact.impacts import Collision, Zeno
+from tests.reference.contact.locate import Locator, Watching
+from tests.reference.contact.mode_dynamics import ContactState, ModeDynamics, ModeIntegrator, TrialStep
+from tests.reference.contact.samples import SampleRows
+from tests.reference.contact.transitions import Switch
 
 Array = np.ndarray
-
-DEEP = 1e-6
-"""A start that penetrates by more than this is refused, metres."""
-
-
-def refuse_penetration(geometry: Geometry, q: Array) -> None:
-    """Refuse a start in which a gap is negative, with names and depths."""
-    gaps = geometry.gaps(q)
-    deep = np.flatnonzero(gaps < -DEEP)
-    if deep.size:
-        worst = deep[np.argsort(gaps[deep])][:3]
-        said = ", ".join(f"{geometry.pairs[i].name!r} by {-gaps[i]:.3g} m" for i in worst)
-        raise ModelError(f"the start interpenetrates: {said}; lift the mechanism, or move the contacts")
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # `method="hybrid"`: smooth phases of high order; impacts, contacts that close, open, stick and slide located in time.
@@ -54,16 +41,6 @@ def refuse_penetration(geometry: Geometry, q: Array) -> None:
 
 MOST_AT_ONCE = 1000
 """Events at one instant at most."""
-
-
-GAIN = 1e-9
-"""Impacts that add more than this part of the energy of motion gain energy."""
-
-GAINED = (
-    "impacts that gain energy: {count}, the first {gain:.3g} J at t = {t:.9g} s: Newton's restitution with friction "
-    '(T. R. Kane, D. A. Levinson 1985); try law="poisson"'
-)
-
 
 COUNT = 0
 """Place in `Hybrid.gains`; behind it: energy that the first of them gains, joules, and its time, seconds."""
@@ -96,7 +73,7 @@ class Hybrid:
         """Go to the end, or as far as it goes."""
         s = self.session
         if s.checkpoint is None:
-            refuse_penetration(self.phase.geometry, s.q)
+            refuse_penetration([pair.name for pair in self.pairs], self.phase.geometry.gaps(s.q))
         stops = [*s.stops, s.settings.end]
         with guarded(s, lambda: self.phase.forces.time, self._finish):
             if s.checkpoint is None:
@@ -250,6 +227,15 @@ class Hybrid:
         self.here = ContactState(t, q, v, p.motion(q, v, t))
 
 
-def run_hybrid(session: Session, impacts: str = "simultaneous") -> None:
-    """Integrate a session with contacts from event to event; `impacts`: one of `collision.ORDERS`."""
+def simulate_plain(
+    mechanism: Any, duration: float, q: Any = None, v: Any = None, impacts: str = "simultaneous", **options: Any
+) -> Trajectory:
+    """Return the run of `da.simulate(..., method="hybrid")` by this engine; it knows no dry friction of joints."""
+    given: dict[str, Any] = {
+        "t": 0.0, "force": None, "events": None, "rtol": 1e-8, "atol": 1e-10, "step": None, "max_step": None,
+        "every": None, "breaks": (), "event_tolerance": 1e-13, "on_step": None, "file": None, "progress": False,
+        "known": None,
+    }  # fmt: skip
+    session = prepare(mechanism, duration, q, v, given | options | {"method": "hybrid"}, {})
     Hybrid(session, impacts).run()
+    return trajectory_of(session, tuple(session.extra["contact_names"]))

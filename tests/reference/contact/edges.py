@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.simulate.contact.locate import step_to_zero
-from dalembert.simulate.contact.mode_dynamics import ContactState, ModeIntegrator, TrialStep
 from dalembert.simulate.contact.shapes import Heightfield
+from tests.reference.contact.locate import step_to_zero
+from tests.reference.contact.mode_dynamics import ContactState, ModeIntegrator, TrialStep
 
 Array = np.ndarray
 
