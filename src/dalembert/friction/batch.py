@@ -11,7 +11,11 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction.bounded.box import SOLVED, accelerations, least_norm, solve_box
 from dalembert.friction.cones.measure import data_sizes, violation
 from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt
-from dalembert.friction.elimination import (
+from dalembert.friction.limits import AIM, AT_LIMIT, OPTIMAL, ROUNDING, SHARED, STILL, SYMMETRIC, UNSEEN
+from dalembert.friction.problem import FIXED, UNILATERAL, ContactProblem, problem_over
+from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
+from dalembert.friction.resolve import refuse_negative, resolve_state
+from dalembert.friction.sample_elimination import (
     CONTRADICTS,
     GOOD,
     NOT_DEFINITE,
@@ -25,10 +29,6 @@ from dalembert.friction.elimination import (
     prescribed_terms,
     project,
 )
-from dalembert.friction.limits import AIM, AT_LIMIT, OPTIMAL, ROUNDING, SHARED, STILL, SYMMETRIC, UNSEEN
-from dalembert.friction.problem import FIXED, UNILATERAL, ContactProblem, problem_over
-from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
-from dalembert.friction.resolve import refuse_negative, resolve_state
 from dalembert.kernel.loops import compiled
 from dalembert.kkt import Status
 from dalembert.kkt.inputs import as_real
@@ -40,8 +40,8 @@ from dalembert.types import Array
 # All states share their contacts and rows; who slides, and with which coefficient, is per state. A bounded contact in
 # motion keeps its row with the limit zero, and its force goes to the load.
 #
-# Symbols as in `elimination.py` and `sweeps.py`: H contact rows (p, n), J = H L^-T without the span of Q, G = J J^T, r
-# reactions, u = H a + drift contact accelerations.
+# Symbols as in `sample_elimination.py` and `sweeps.py`: H contact rows (p, n), J = H L^-T without the span of Q,
+# G = J J^T, r reactions, u = H a + drift contact accelerations.
 
 
 NEWTON = 10
@@ -205,7 +205,7 @@ def cone_samples(data: ContactProblem, T: Array, associated: bool) -> BatchResol
 # ----------------------------------------------------------------------------------------------------------------------
 # Many states of intervals in compiled code, one after the other.
 #
-# Symbols as in `elimination.py`; J = W^T L^-T without the span of Q (a row per contact), P = I - Q^T Q:
+# Symbols as in `sample_elimination.py`; J = W^T L^-T without the span of Q (a row per contact), P = I - Q^T Q:
 #
 #     G = J J^T,   a = L^-T (P L^-1 (f + W T) + b)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.friction.cones.algebra import (
+from dalembert.friction.cones.second_order_cones import (
     add_forces,
     assemble,
     corrected,
@@ -238,8 +238,8 @@ def interior(R, span, envelope, h, coulomb, near, point, kept, tolerance, steps)
 #     E dr + rho P J w = -F,   w = J^T dr      =>      (I + J^T C J) w = -J^T E^-1 F,   C = rho E^-1 P
 #     dr = -E^-1 F - C J w
 #
-# The matrix has the size of the mass matrix and the envelope of `algebra.py`: one elimination a step, as the interior
-# points, against 2 p^3 / 3 in the space of reactions.
+# The matrix has the size of the mass matrix and the envelope of `second_order_cones.py`: one elimination a step, as
+# the interior points, against 2 p^3 / 3 in the space of reactions.
 
 
 EPSILON = 1e-8

@@ -6,7 +6,7 @@ import numpy as np
 
 from dalembert.kernel.loops import fused_allocating, fused_steady, pasted
 from dalembert.kkt.limits import DEAD_PIVOT
-from dalembert.large.fronts.plan import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_L
+from dalembert.large.fronts.front_plan import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_L
 from dalembert.large.inward import hinges, note
 from dalembert.large.joints import (
     GATHERED,

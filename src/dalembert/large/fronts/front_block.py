@@ -12,13 +12,13 @@ from dalembert.kernel.loops import fused_allocating, fused_steady, pasted
 from dalembert.kkt.limits import MASSIVE, Thresholds
 from dalembert.large.fronts import factor as front_loops
 from dalembert.large.fronts.factor import factor
-from dalembert.large.fronts.plan import FEW, MERGED, Fronts
+from dalembert.large.fronts.front_plan import FEW, MERGED, Fronts
 from dalembert.large.inward import carrier, felt, onward, put_pair, spread_between, with_children, yielded
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES, FrontBundle, front_bundle
 from dalembert.large.outward import MOTION
 from dalembert.large.residuals import forget_rounding, largest_of_each, measured
+from dalembert.large.row_kernels import RowValues
 from dalembert.large.row_state import RowState
-from dalembert.large.rows import RowValues
 from dalembert.large.simd4 import WIDTH, cross, first, fourth, load, nothing, second, store, third, total
 from dalembert.types import Array
 
