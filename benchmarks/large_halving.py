@@ -29,10 +29,10 @@ from dalembert.kernel.loops import fused_allocating
 from dalembert.large import inward, outward
 from dalembert.large.fronts.factor import REALS, ROWS_AT_ONCE, carry
 from dalembert.large.joints import PLACE, ROOM
+from dalembert.large.large_tree import LargeTree
 from dalembert.large.layout import Layout
 from dalembert.large.passive import NO_FORCE
 from dalembert.large.simd4 import fourth, load, nothing, padded, store, total
-from dalembert.large.tree import LargeTree
 
 WIDE = 8
 """Reals of a row's entries at a body: six rows, two that nobody reads."""

@@ -28,7 +28,7 @@ from dalembert.tree.algorithms.dynamics import REST
 from dalembert.tree.block import constrained
 from dalembert.tree.block.articulated_system import Load
 from dalembert.tree.routes.caba import InsideTheTree, inward, outward
-from dalembert.tree.routes.report import cost_of
+from dalembert.tree.routes.route_report import cost_of
 from dalembert.tree.routes.tree_rows import TreeRows
 
 Matrix = list[list[Scalar]]

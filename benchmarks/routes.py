@@ -33,7 +33,7 @@ from dalembert.tree.algorithms.dynamics import articulated_factor
 from dalembert.tree.block import constrained
 from dalembert.tree.prepared.prepare import prepare
 from dalembert.tree.routes.delassus_kernels import matrix_by
-from dalembert.tree.routes.report import cost_of
+from dalembert.tree.routes.route_report import cost_of
 from dalembert.tree.routes.table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
 from loop_embedding import embedding_operations

@@ -48,7 +48,7 @@ from dalembert.tableau import (
     newton_euler,
 )
 from dalembert.tableau.elimination.engines import LoopEngine, bare_kernel
-from dalembert.tableau.structure.probing import sample_jacobian, sample_points
+from dalembert.tableau.structure.sample_points import sample_jacobian, sample_points
 from inner_product import InnerProduct
 
 REPEATS = 7
@@ -279,7 +279,7 @@ def large() -> list[dict[str, Any]]:
 
 def draw(rows: list[dict[str, float]], path: Path) -> None:
     """Draw Fig. 10: time of one solve over the number of equations."""
-    from dalembert.view.report import ACCENT, INK, QUIET, SECOND, as_svg, new_figure
+    from dalembert.view.report_page import ACCENT, INK, QUIET, SECOND, as_svg, new_figure
 
     figure = new_figure(6.4, 4.2)
     axes = figure.add_subplot()

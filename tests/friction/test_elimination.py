@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from dalembert.friction.delassus import Delassus
-from dalembert.friction.elimination import backward, eliminated, forward, particular, prescribed_terms, project
+from dalembert.friction.sample_elimination import backward, eliminated, forward, particular, prescribed_terms, project
 from dalembert.kkt import KKT
 
 Array = np.ndarray

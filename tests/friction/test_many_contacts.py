@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sps
 
-from dalembert.friction.cones.algebra import add_forces, assemble, factor, gathered, rows_times, substitute
 from dalembert.friction.cones.interior import first_point, has_interior, in_cone_units, interior, inverted, polish
+from dalembert.friction.cones.second_order_cones import add_forces, assemble, factor, gathered, rows_times, substitute
 from dalembert.friction.cones.solver import factor_of, solve_contacts, solve_with_rows
 from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, evaluate, steps_of
 from tests.friction.problems import stack, stack_rows

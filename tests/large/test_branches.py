@@ -13,9 +13,9 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.large import threads as branches
+from dalembert.large.large_tree import LargeTree
 from dalembert.large.layout import Layout, depth_first
 from dalembert.large.threads import FEWEST, LEAST_GAIN, BranchedTree, Branches
-from dalembert.large.tree import LargeTree
 from dalembert.model import Body
 from tests import reference as plain
 from tests.tree.mechanisms import KINDS, MOVING, random_inertia, random_placement, random_state, random_tree

@@ -11,7 +11,7 @@ import pytest
 import dalembert as da
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.large.block_system import LargeSystem
-from dalembert.large.fronts.block import FrontBlock
+from dalembert.large.fronts.front_block import FrontBlock
 from dalembert.large.looped_routes import looped_table
 from dalembert.large.motion_functions import large_system, large_tree
 from tests.tree.benchmark_models import legs, models

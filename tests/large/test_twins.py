@@ -9,9 +9,9 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.large.block_system import LargeSystem
-from dalembert.large.fronts.block import FrontBlock
+from dalembert.large.fronts.front_block import FrontBlock
+from dalembert.large.large_tree import LargeTree
 from dalembert.large.layout import Layout
-from dalembert.large.tree import LargeTree
 from dalembert.model import Mechanism
 from dalembert.model.constraints import assemble
 from tests import reference as plain

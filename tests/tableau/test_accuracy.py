@@ -11,8 +11,8 @@ from dalembert.errors import ModelError, SolvabilityError
 from dalembert.tableau import ENGINES, ElementAssembly, Outcome, eliminate, rank_report
 from dalembert.tableau.elimination.accuracy import ScaledFactors
 from dalembert.tableau.elimination.elimination import Elimination
+from dalembert.tableau.elimination.equilibration import equilibrate
 from dalembert.tableau.elimination.plan import make_plan
-from dalembert.tableau.elimination.scaling import equilibrate
 from tests.tableau.strategies import exactly, regular_matrices
 
 SKEWED = [1.0, 0.0, 1.0, 1e-10], [1e-8, 1e6 / 3]

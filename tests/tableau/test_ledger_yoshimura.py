@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dalembert.tableau import DiracStructure, NewtonStep, connection_split, implicit_lagrangian
-from dalembert.tableau.structure.probing import sample_jacobian, sample_points
+from dalembert.tableau.structure.sample_points import sample_jacobian, sample_points
 from tests.model.lagrangians import SYSTEMS
 from tests.tableau.seed_system import FREE, GROUPS, M_ROWS, connection, mass, other_forces, seed_tableau
 

@@ -13,7 +13,7 @@ from dalembert.model import Placement
 from dalembert.tree.block import constrained
 from dalembert.tree.block.probing import needs_of
 from dalembert.tree.routes.delassus_kernels import matrix_by
-from dalembert.tree.routes.report import cost_of
+from dalembert.tree.routes.route_report import cost_of
 from dalembert.tree.routes.table import ROUTES
 from tests.tree.benchmark_models import legs
 from tests.tree.closed import Traced, branched, door, hopper, least_norm, numeric, stewart, walker

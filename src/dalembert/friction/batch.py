@@ -11,7 +11,11 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction.bounded.box import SOLVED, accelerations, least_norm, solve_box
 from dalembert.friction.cones.measure import data_sizes, violation
 from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt
-from dalembert.friction.elimination import (
+from dalembert.friction.limits import AIM, AT_LIMIT, OPTIMAL, ROUNDING, SHARED, STILL, SYMMETRIC, UNSEEN
+from dalembert.friction.problem import FIXED, UNILATERAL, ContactProblem, problem_over
+from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
+from dalembert.friction.resolve import refuse_negative, resolve_state
+from dalembert.friction.sample_elimination import (
     CONTRADICTS,
     GOOD,
     NOT_DEFINITE,
@@ -25,10 +29,6 @@ from dalembert.friction.elimination import (
     prescribed_terms,
     project,
 )
-from dalembert.friction.limits import AIM, AT_LIMIT, OPTIMAL, ROUNDING, SHARED, STILL, SYMMETRIC, UNSEEN
-from dalembert.friction.problem import FIXED, UNILATERAL, ContactProblem, problem_over
-from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
-from dalembert.friction.resolve import refuse_negative, resolve_state
 from dalembert.kernel.loops import compiled
 from dalembert.kkt import Status
 from dalembert.kkt.inputs import as_real
@@ -40,8 +40,8 @@ from dalembert.types import Array
 # All states share their contacts and rows; who slides, and with which coefficient, is per state. A bounded contact in
 # motion keeps its row with the limit zero, and its force goes to the load.
 #
-# Symbols as in `elimination.py` and `sweeps.py`: H contact rows (p, n), J = H L^-T without the span of Q, G = J J^T, r
-# reactions, u = H a + drift contact accelerations.
+# Symbols as in `sample_elimination.py` and `sweeps.py`: H contact rows (p, n), J = H L^-T without the span of Q,
+# G = J J^T, r reactions, u = H a + drift contact accelerations.
 
 
 NEWTON = 10
@@ -72,6 +72,7 @@ def reacting_samples(
     Q, R, G = np.zeros((c, n)), np.zeros((c, c)), np.empty((p, p))
     common, sound = M.shape[0] == 1 and W.shape[0] == 1 and A.shape[0] == 1, False
     for s in range(N):
+        # matrices that all samples share are eliminated once: rows H, then G = J J^T
         if s == 0 or not common:
             As = A[min(s, A.shape[0] - 1)]
             contact_rows(W[min(s, W.shape[0] - 1)], As, source, H)
@@ -80,6 +81,7 @@ def reacting_samples(
                 for i in range(p):
                     for j in range(p):
                         G[i, j] = dot(J[i], J[j])
+        # a sample without an answer is named, the others are resolved
         finite = np.isfinite(load[s]).all() and np.isfinite(drift[s]).all() and np.isfinite(mu[s]).all()
         if not (finite and np.isfinite(rows_drift[s]).all() and np.isfinite(H).all()):
             status[s] = NOT_FINITE
@@ -101,6 +103,7 @@ def reacting_one(
 ):  # fmt: skip
     """Resolve one sample, its matrices factored; return the residual, measured against data, and the steps."""
     tolerance, optimal, still, newton = settings
+    # g = J y + H L^-T b + drift: contact accelerations without reactions; what is rounding is zero
     y, inward, g, terms = load.copy(), b.copy(), np.empty(r.size), np.abs(drift)
     forward(L, y)
     backward(L, inward)
@@ -111,7 +114,9 @@ def reacting_one(
             terms[i] += abs(J[i, j] * y[j]) + abs(H[i, j]) * known[j]
         if abs(g[i]) <= UNSEEN * terms[i]:
             g[i] = 0.0
+    # reactions that obey the laws, by sweeps and Newton's method
     found, used = attempt(G, g, first, mu, law, kind, sliding, direction, r, tolerance, 12, newton)
+    # sizes of data and answer in the metric of the mass: their ratio is how far data are amplified
     data, answer = dot(y, y) + dot(b, b), 0.0
     for i in range(kind.size):
         for j in range(first[i], first[i + 1]):
@@ -121,16 +126,19 @@ def reacting_one(
     for i in range(r.size):
         for j in range(y.size):
             y[j] += r[i] * J[i, j]
+    # a = L^-T (P L^-1 (load + H^T r) + b)
     project(Q, y)
     y += b
     amplified = np.sqrt(max(answer, dot(y, y)) / data) if data > 0.0 else 0.0
     backward(L, y)
     a[:] = y
+    # the laws, measured on a itself against data
     size = data_sizes(H, a, terms, min(1.0, 1.0 / max(amplified, TINY)))
     for i in range(r.size):
         size[i] += SHARED * np.sqrt(G[i, i] * data)
         u[i] = dot(H[i], a) + drift[i]
     found = max(found, violation(u, r, size, np.diag(G), first, mu, law, kind, sliding, direction))
+    # accelerations that are rounding are zero; then the mode of each contact
     found = max(found, ROUNDING * amplified)
     for i in range(r.size):
         size[i] = abs(g[i]) + TINY
@@ -197,7 +205,7 @@ def cone_samples(data: ContactProblem, T: Array, associated: bool) -> BatchResol
 # ----------------------------------------------------------------------------------------------------------------------
 # Many states of intervals in compiled code, one after the other.
 #
-# Symbols as in `elimination.py`; J = W^T L^-T without the span of Q (a row per contact), P = I - Q^T Q:
+# Symbols as in `sample_elimination.py`; J = W^T L^-T without the span of Q (a row per contact), P = I - Q^T Q:
 #
 #     G = J J^T,   a = L^-T (P L^-1 (f + W T) + b)
 
@@ -238,6 +246,7 @@ def resolve_one(L, J, Q, b, W, f, rest, limits, moving, drift, a, T, xi, code, s
     """Resolve sample s, its matrices factored."""
     n, index = f.size, np.flatnonzero(rest)
     k = index.size
+    # load of the motion without contacts at rest
     load = f + W @ moving
     forward(L, load)
     load += b
@@ -245,6 +254,7 @@ def resolve_one(L, J, Q, b, W, f, rest, limits, moving, drift, a, T, xi, code, s
     inward = b.copy()  # W^T a = J (load) + W^T L^-T b: what the constraints prescribe is not in J
     backward(L, inward)
     known = prescribed_terms(L, Q, b)
+    # G = J J^T and g of the contacts at rest; what is rounding is zero
     for i in range(k):
         j = index[i]
         B[:, i] = J[j] if Q.shape[0] else W[:, j]
@@ -256,6 +266,7 @@ def resolve_one(L, J, Q, b, W, f, rest, limits, moving, drift, a, T, xi, code, s
             g[i] = 0.0
         for p in range(k):
             G[i, p] = dot(J[j], J[index[p]])
+    # the box problem, and of its answers the one of least norm
     x, limit = T[index], limits[index]
     if k:
         found, rounds[s], residual[s] = solve_box(G, g, -limit, limit, x)
@@ -263,6 +274,7 @@ def resolve_one(L, J, Q, b, W, f, rest, limits, moving, drift, a, T, xi, code, s
         status[s] = GOOD if found == SOLVED else UNSOLVED
     else:
         status[s], rounds[s], residual[s] = GOOD, 0, 0.0
+    # who sticks, slides, or is about to slip
     c, size = np.empty(k), np.empty(k)
     accelerations(G, g, x, c, size)
     T[:] = moving
@@ -271,6 +283,7 @@ def resolve_one(L, J, Q, b, W, f, rest, limits, moving, drift, a, T, xi, code, s
         T[index[i]] = x[i]
         onset = abs(x[i]) >= limit[i] * (1.0 - AT_LIMIT) and abs(c[i]) > STILL * size[i]
         code[index[i]] = (2 if c[i] > 0.0 else -2) if onset else 0
+    # a = L^-T (P L^-1 (f + W T) + b), and contact accelerations
     load = f + W @ T
     forward(L, load)
     project(Q, load)

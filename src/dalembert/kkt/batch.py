@@ -280,11 +280,13 @@ def _residual(rows, base, M, A, absM, absA, b, absb, x, minus_absx, r, data, sca
     The reach is what `residual.certain` compares: the scaled size of the data, times scales over answer per block;
     infinite where a square leaves the range.
     """
+    # r = b - K x, and |b| + |K| |x|: the same product with sizes
     for i in range(n + m):
         for w in range(W):
             rows[minus_absx + i, w] = -abs(rows[x + i, w])
     _product(base, r, b, M, A, x, n, m)
     _product(base, data, absb, absM, absA, minus_absx, n, m)
+    # omega, the largest |r| / data of each block row, and sums of squares for the reach
     whole, some = np.zeros(W), np.zeros(W)
     for block in range(2):
         first, last = (0, n) if block == 0 else (n, n + m)
@@ -300,6 +302,7 @@ def _residual(rows, base, M, A, absM, absA, b, absb, x, minus_absx, r, data, sca
                 whole[w] += (rows[scales + i, w] * rows[data + i, w]) ** 2
                 some[w] = max(some[w], rows[data + i, w])
         for w in range(W):
+            # the reach of a block: scales over answer
             reach = np.sqrt(scale[w] / answer[w]) if last > first else 0.0
             reach = reach if answer[w] < np.inf else np.inf
             worst[2, w] = reach if block == 0 or reach > worst[2, w] else worst[2, w]

@@ -10,14 +10,14 @@ from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
 from dalembert.kkt.limits import FINE, MASSIVE, ROUNDING, Thresholds
-from dalembert.large.fronts.block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
-from dalembert.large.fronts.plan import Fronts, plan
+from dalembert.large.fronts.front_block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
+from dalembert.large.fronts.front_plan import Fronts, plan
 from dalembert.large.implied import LEFT_OUT, implied_rows
+from dalembert.large.large_tree import LargeTree, massless_coordinate
 from dalembert.large.residuals import all_finite, largest_of_each, needs, relative, residuals
+from dalembert.large.row_kernels import RowValues
 from dalembert.large.row_state import RowState
-from dalembert.large.rows import RowValues
 from dalembert.large.sparse import SparseBlock
-from dalembert.large.tree import LargeTree, massless_coordinate
 from dalembert.model.mechanism.precision import digits_of
 from dalembert.types import Array
 

@@ -22,6 +22,7 @@ from dalembert.large.block_functions import (
     make_project_velocity,
 )
 from dalembert.large.block_system import least_forces
+from dalembert.large.large_tree import refuse_singular
 from dalembert.large.looped_kernel import LoopedFunction, ThreadSplit
 from dalembert.large.motion_functions import (
     into,
@@ -43,7 +44,6 @@ from dalembert.large.motion_functions import (
     weighed,
 )
 from dalembert.large.threads import BranchedTree, Branches
-from dalembert.large.tree import refuse_singular
 from dalembert.types import Array
 
 if TYPE_CHECKING:

@@ -15,7 +15,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.limits import CLOSED, IMPLIED_PIVOT, SLACK
-from dalembert.large.rows import RowValues
+from dalembert.large.row_kernels import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.tree.block.probing import residual_sizes
 from dalembert.types import Array

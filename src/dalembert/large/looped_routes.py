@@ -1,7 +1,7 @@
 """Routes of a mechanism that is too large to be unrolled: loops, what they take, and why; nothing is traced.
 
 Symbols: w rows open at a body, of which e are eliminated there; k velocities of its joint. There are no lists of
-instructions to count, but a plan (`large/fronts/plan.py`):
+instructions to count, but a plan (`large/fronts/front_plan.py`):
 
     a joint        60 + 170 k, as counted on chains and trees; with rows k (w^2 + 26 w) more
     a row          200, and (w + 6)^2 where it is eliminated

@@ -11,10 +11,10 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel.program.program import Port
 from dalembert.large import row_state as composite
 from dalembert.large.block_system import LargeSystem
+from dalembert.large.large_tree import LargeTree
 from dalembert.large.layout import Layout
 from dalembert.large.looped_kernel import LoopedFunction
 from dalembert.large.outward import Frames
-from dalembert.large.tree import LargeTree
 from dalembert.tree.block.probing import row_weights_of
 from dalembert.types import Array
 

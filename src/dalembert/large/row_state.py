@@ -10,14 +10,14 @@ import numpy as np
 from dalembert.kernel.loops import fused_allocating
 from dalembert.large import inward
 from dalembert.large import inward as newton_euler
-from dalembert.large.fronts.plan import closing_bodies
+from dalembert.large.fronts.front_plan import closing_bodies
 from dalembert.large.joints import inertia_in_world, subspace
+from dalembert.large.large_tree import LargeTree, motion
 from dalembert.large.layout import motion_bundle
 from dalembert.large.outward import circular
 from dalembert.large.residuals import joint_forces
-from dalembert.large.rows import LargeRows, RowValues
+from dalembert.large.row_kernels import LargeRows, RowValues
 from dalembert.large.simd4 import first, padded, second, third
-from dalembert.large.tree import LargeTree, motion
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -20,12 +20,12 @@ from scipy.sparse import csc_array
 from scipy.sparse.linalg import splu
 
 from dalembert.kkt.limits import DEPENDENT_VECTOR
-from dalembert.large.fronts.block import STEPS, FrontFactors
+from dalembert.large.fronts.front_block import STEPS, FrontFactors
 from dalembert.large.joints import subspaces
 from dalembert.large.layout import VELOCITIES, Layout
 from dalembert.large.residuals import mobility
+from dalembert.large.row_kernels import RowValues
 from dalembert.large.row_state import RowState
-from dalembert.large.rows import RowValues
 from dalembert.types import Array
 
 HALF = 0.5

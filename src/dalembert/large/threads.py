@@ -12,9 +12,9 @@ import numpy as np
 
 from dalembert.kernel.engine import Workers
 from dalembert.large.joints import PLACE, ROOM
+from dalembert.large.large_tree import BACK, BEGIN, INWARD, OUTWARD, TAKE, LargeTree, forward
 from dalembert.large.passive import NO_FORCE
 from dalembert.large.simd4 import padded
-from dalembert.large.tree import BACK, BEGIN, INWARD, OUTWARD, TAKE, LargeTree, forward
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -206,7 +206,7 @@ class Tableau:
 
     def rank(self, points: int = 3, shift: float = 1.0, values: Mapping[str, Any] | None = None) -> RankReport:
         """Check the rank of the Jacobian at random points, or at given values of variables by name (K, size)."""
-        from dalembert.tableau.structure.probing import rank_of
+        from dalembert.tableau.structure.sample_points import rank_of
 
         return rank_of(self, points, shift, values)
 
@@ -215,7 +215,7 @@ class Tableau:
 
         `values` are sample values by name at which pivots are probed; `options` go to `NewtonStep`.
         """
-        from dalembert.tableau.structure.probing import newton_of
+        from dalembert.tableau.structure.sample_points import newton_of
 
         return newton_of(self, values, options)
 

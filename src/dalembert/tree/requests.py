@@ -38,7 +38,7 @@ def _routes(what: str) -> Callable[[Mechanism], RouteTable]:
     """Return the table of routes of a request, made when it is called."""
 
     def table(mechanism: Mechanism) -> RouteTable:
-        from dalembert.tree.routes.report import route_table
+        from dalembert.tree.routes.route_report import route_table
 
         return route_table(mechanism, what)
 

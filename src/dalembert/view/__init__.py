@@ -1,6 +1,6 @@
 """Pictures and pages; needs the extra `view` (matplotlib)."""
 
 from dalembert.view.figures import draw_maps
-from dalembert.view.report import Report, as_svg, new_figure
+from dalembert.view.report_page import Report, as_svg, new_figure
 
 __all__ = ["Report", "as_svg", "draw_maps", "new_figure"]

@@ -10,7 +10,7 @@ from dalembert.friction import Law
 from dalembert.simulate import Trajectory
 from dalembert.simulate.plots import draw
 from dalembert.types import Array
-from dalembert.view.report import ACCENT, INK, QUIET, SECOND
+from dalembert.view.report_page import ACCENT, INK, QUIET, SECOND
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The figures of seed 001: the friction law (Fig. 1), the blocks on the belt (Figs. 3 to 5) with their phases.

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.friction.cones.algebra import (
+from dalembert.friction.cones.second_order_cones import (
     add_forces,
     assemble,
     corrected,
@@ -196,6 +196,7 @@ def interior(R, span, envelope, h, coulomb, near, point, kept, tolerance, steps)
     add_forces(R, span, x, y)
     used, best, stalled = 0, np.inf, 0
     while used < steps:
+        # residuals of the laws and of the balance; the best x so far is remembered
         rows_times(R, span, y, u)
         wrong, total = missing(h, coulomb, x, u, z, tilt, missed)
         centre = total / k
@@ -209,14 +210,17 @@ def interior(R, span, envelope, h, coulomb, near, point, kept, tolerance, steps)
         if gap <= tolerance or stalled == STALLED:
             break
         used += 1
+        # one elimination for two directions: straight to the answer, then corrected and centred
         scaled(x, z, tilt, V, D, C, lam, c)
         assemble(R, span, envelope, C, A, work)
         factor(A, envelope)
         direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
+        # how far the first direction could go says how much to centre (Mehrotra)
         step = min(1.0, reach(x, dx), reach(z, dz))
         for i in range(k):
             corrected(lam, sx, sz, i, centre * (1.0 - step) ** 3, c)
         direction(R, span, A, envelope, V, D, tilt, c, missed, apart, dy, dx, dz, sx, sz)
+        # a step that stays inside the cones; with Coulomb's law z_N follows |u_T|
         step = min(1.0, near * min(reach(x, dx), reach(z, dz)))
         moved(step, x, z, y, dx, dz, dy)
         if coulomb:
@@ -234,8 +238,8 @@ def interior(R, span, envelope, h, coulomb, near, point, kept, tolerance, steps)
 #     E dr + rho P J w = -F,   w = J^T dr      =>      (I + J^T C J) w = -J^T E^-1 F,   C = rho E^-1 P
 #     dr = -E^-1 F - C J w
 #
-# The matrix has the size of the mass matrix and the envelope of `algebra.py`: one elimination a step, as the interior
-# points, against 2 p^3 / 3 in the space of reactions.
+# The matrix has the size of the mass matrix and the envelope of `second_order_cones.py`: one elimination a step, as
+# the interior points, against 2 p^3 / 3 in the space of reactions.
 
 
 EPSILON = 1e-8

@@ -18,8 +18,8 @@ from __future__ import annotations
 import numpy as np
 from numba.extending import register_jitable
 
-from dalembert.friction.cones.algebra import gathered
 from dalembert.friction.cones.interior import first_point, has_interior, in_cone_units, interior, polish
+from dalembert.friction.cones.second_order_cones import gathered
 from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt, evaluate, patient, steps_of
 from dalembert.friction.limits import REDUNDANT_PIVOT
 from dalembert.kernel.loops import reordered

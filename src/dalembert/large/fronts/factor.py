@@ -6,7 +6,7 @@ import numpy as np
 
 from dalembert.kernel.loops import fused_allocating, fused_steady, pasted
 from dalembert.kkt.limits import DEAD_PIVOT
-from dalembert.large.fronts.plan import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_L
+from dalembert.large.fronts.front_plan import FEW, IN_PLACE, MERGED, NARROW_F, NARROW_L
 from dalembert.large.inward import hinges, note
 from dalembert.large.joints import (
     GATHERED,
@@ -186,29 +186,34 @@ def factor(
     slot, first, kept = gathering
     kind, closed, opened, start, taken_over = kinds
     n = len(parent)
+    # the first piece begins: no pivot seen, no inertia handed on
     if outer == n:
         worst[0], worst[1] = np.inf, -1.0
         g[:] = 0.0
         stashed(none(), W)
     i = outer - 1
     while i >= inner:
+        # a run of hinges with the same open rows, in registers
         if run[i] <= i:
             i = calm_hinges(i, inner, topology, gathering, run, opened, at, inertia, armature, still, ext, K, T, Y, L,
                             F, phi, worst, W, block)  # fmt: skip
             continue
         w = opened[i]
+        # the front of the body: that of its only child extended, or those of several merged
         if kind[i] == IN_PLACE:
             extend(L[at[0, i] :], F[at[1, i] :], taken_over[i], w, narrow)
             begin(n - 1 - i, touches, wrenches, F[at[1, i] :], narrow)
         elif kind[i] == MERGED:
             merge(n - 1 - i, i, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept_factor, g, pivots, big,
                   forces, E, narrow)  # fmt: skip
+        # articulated inertia of the body, its joint eliminated
         inertial = gathered(i, first, slot, inertia, K, T, taken(W, 0))
         stashed(plus(inertial, unpacked(E)) if kind[i] == MERGED else inertial, W)
         ratio = any_joint(i, code[i], iv[i], kept[i], pitch, armature, still, K, Y, W, S)
         note(ratio, i, worst)
         if parent[i] >= 0 and parent[i] != i - 1:
             put(taken(W, 0), first[i], T, slot[parent[i]])
+        # open rows pass the joint
         if w:
             count = subspace(i, code[i], pitch, K, S)
             pass_joint(
@@ -216,6 +221,7 @@ def factor(
                 ids[start[i] + closed[i] :], g, K[i, 9], K[i, 10], K[i, 11], narrow,
             )  # fmt: skip
         i -= 1
+    # rows that close at the ground
     if inner == 0 and kind[n] == MERGED:
         merge(n, n, kinds, ids, at, touches, merges, wrenches, shift, L, F, kept_factor, g, pivots, big, forces, E,
               narrow)  # fmt: skip

@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.model.mechanism.parts import Actuator, Coupling, Loop, Spring, Tendon
 from dalembert.model.mechanism.placement import Placement
+from dalembert.readers.mjcf.compiled_model import import_mujoco, lost_rotor
 from dalembert.readers.mjcf.joints import largest_force
-from dalembert.readers.mjcf.text import import_mujoco, lost_rotor
 from dalembert.types import Array
 
 if TYPE_CHECKING:

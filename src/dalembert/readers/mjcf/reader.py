@@ -18,9 +18,9 @@ from dalembert.model.mechanism.parts import Body, Frame, Joint, Source
 from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
+from dalembert.readers.mjcf.compiled_model import Flat, compiled
 from dalembert.readers.mjcf.couplings import add_actuators, add_equalities, add_tendons
 from dalembert.readers.mjcf.joints import mujoco_joint
-from dalembert.readers.mjcf.text import Flat, compiled
 from dalembert.readers.xml_tree import XmlElement
 from dalembert.types import Array
 
@@ -129,7 +129,7 @@ class CompiledModel:
 
     def disabled(self, *flags: str) -> bool:
         """Say whether the file switches something off by one of these flags; one that MuJoCo does not have is on."""
-        from dalembert.readers.mjcf.text import import_mujoco
+        from dalembert.readers.mjcf.compiled_model import import_mujoco
 
         bits = (getattr(import_mujoco().mjtDisableBit, flag, None) for flag in flags)
         return any(bit is not None and bool(self.model.opt.disableflags & int(bit)) for bit in bits)

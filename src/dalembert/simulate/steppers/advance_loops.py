@@ -330,6 +330,7 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, node
     while clock[T] < clock[STOP]:
         if taken >= most_steps or counts[SAMPLES] >= samples.t.size:
             return FULL
+        # a trial step: stages, and the state put back onto the manifold
         h, end, last = next_step(clock, counts, limits, now)
         if not (last or h > smallest(clock)):
             return STUCK
@@ -341,6 +342,7 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, node
             counts[REJECTED] += 1
             clock[H] = 0.5 * h
             continue
+        # rejected: a shorter step, unless it would be too short
         if code != FINE or not (fixed or ratio < clock[ALLOWED]):
             rejected = True
             shrink(clock, counts, pair, h, np.inf if code != FINE else ratio, 1 if work.calls[CLOSE, 0] != 0 else 0)
@@ -349,6 +351,7 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, node
             if counts[CLOSING] == 1 and clock[H] < VERY_SHORT * clock[USUAL]:
                 return SHORT
             continue
+        # accepted: an event inside ends the call, samples inside are written
         if not fixed and ratio > 1.0:
             note_wide(clock, counts, end, ratio)
         if signs.size and event_inside(work, tables, pair, now, clock, counts, nodes, signs, h, end):
@@ -358,6 +361,7 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, node
             if code != FINE:
                 put(signs, nodes.before)
                 return code
+        # the next step, the end of this one as its start
         if not fixed:
             grow(clock, counts, pair, h, ratio, last, rejected)
         rejected = False

@@ -306,6 +306,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         s.h_collapsed = s.h
         return FAILED_ERROR_TEST
     while True:
+        # prediction by the polynomial through past points, and the weights of errors
         constant = coefficients(state, psi, alpha, beta, sigma, gamma, phi)
         s.t = t_old + s.h
         if abs(s.t - s.t_stop) <= 4.0 * EPS * (abs(s.t) + abs(s.h)):
@@ -315,10 +316,12 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         work.environment[1] = s.shift
         place((work.x, work.rates), predicted, predicted_rates)  # where inputs that depend on the state are asked for
         set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
+        # near a singular configuration tolerances widen; a step that would end where nothing is determined is halved
         if turned_away(state, widen(work, state, option, predicted, predicted_rates, floor, scale)):
             step_back(state, psi, beta, phi)
             s.t, s.h = t_old, 0.5 * s.h
             continue
+        # correction by Newton's method; the error by its distance from the prediction
         outcome = _solve_stage(work, state, option, scale, correction, predicted, predicted_rates)
         if outcome == CONVERGED:
             size = estimate(state, sigma, phi, correction, trial, scale, option.tested, option.tested_count, errors)
@@ -332,6 +335,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
             divergences += 1
             s.newton_failures += 1
             cause = FAILED_NON_FINITE if outcome == NON_FINITE else FAILED_CONVERGENCE
+        # rejected: back to the last point, with a lower order or a shorter step
         s.worst = worst_unknown(correction, scale, option.tested)
         step_back(state, psi, beta, phi)
         s.t = t_old
@@ -343,6 +347,7 @@ def attempt(work, state, option, tables, phi, psi, co, vectors, errors):
         if abs(s.h) <= option.least * abs(s.t) or failures + divergences > 60:
             s.h_collapsed = s.h
             return cause
+        # the first step scales its only difference
         if s.steps == 0:
             psi[0] = s.h
             for i in range(phi.shape[1]):
@@ -429,6 +434,7 @@ def march(work, state, option, tables, past, mesh, rows):
 @compiled
 def run(work, state, option, tables, mesh):
     """Integrate from (x, x') in `work` at s.t to s.t_stop; return the mesh: rows t, order, x, x'."""
+    # memory: differences phi, step sums psi, coefficients, vectors
     s = state[0]
     n, top = work.x.size, option.most_order
     phi, psi = np.zeros((top + 2, n)), np.zeros(top + 2)
@@ -436,6 +442,7 @@ def run(work, state, option, tables, mesh):
     vectors = (np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.empty(n), np.zeros(n))
     signs = work.event_signs
     point = (work.calls, work.x, work.rates, work.environment, work.event_values)
+    # the first point, step and order
     keep(mesh, 0, s.t, 0, work.x, work.rates)
     rows = 1
     set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
@@ -448,10 +455,12 @@ def run(work, state, option, tables, mesh):
     s.status = RUNNING
     events, _ = begin_events(point, tables, state, signs, option)
     while s.status == RUNNING:
+        # march until the mesh is full, or one step where events are watched
         if rows == mesh.shape[0]:
             mesh = grown(mesh, 2 * rows)
         before = rows
         rows = march(work, state, option, tables, past, mesh, rows)
+        # zeros of event functions inside the last step; a terminal one ends the mesh there
         if signs.size and rows > before:
             step = mesh[rows - 1, 0] - mesh[rows - 2, 0]
             history = of_differences(phi, psi, s.order_used)

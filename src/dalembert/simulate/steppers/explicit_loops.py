@@ -235,6 +235,7 @@ def evaluate_closed(work, tables, now, t, y, i, begin, stop):
     n, K = work.x.size, now.K
     loose = i < 0  # a value, not a literal: one `evaluate` is compiled for all
     base, closed, z, rates = now.spare[0], now.spare[1], now.spare[2], now.spare[3]
+    # the state of the stage, closed: positions, then velocities
     put(base, work.base)
     work.environment[0] = t
     put(work.x, y)
@@ -243,12 +244,14 @@ def evaluate_closed(work, tables, now, t, y, i, begin, stop):
     code = close(work)
     if code == FINE:
         admit(work)
+        # x' at y, from the base of the step; v' at the closed state, with itself as base
         put(closed, work.q)
         put(z, y)
         put(z[n:], work.velocity)
         put(work.base, base)
         code = evaluate(work, tables, t, z, K, i, begin, stop, loose)
         if code == FINE:
+            # the same from the closed state: its accelerations, the rates of x as before
             put(rates, K[i])
             for j in range(n):
                 z[j] = 0.0

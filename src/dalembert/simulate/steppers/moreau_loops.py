@@ -316,11 +316,13 @@ def fill_pairs(pairs, frames, q, gaps, W, axes):
     away, normals, places = np.zeros(SLOTS), np.zeros((SLOTS, 3)), np.zeros((SLOTS, 3))
     for k in range(pairs.kind.size):
         kind, rows = pairs.kind[k], W[3 * k : 3 * k + 3]
+        # a joint limit: one coordinate, no tangents
         if kind == LIMIT:
             gaps[k] = pairs.sign[k] * (q[pairs.place[k, 0]] - pairs.bound[k])
             rows[0, pairs.place[k, 1]] = pairs.sign[k]
             axes[k] = 0.0
             continue
+        # the centre of the sphere, and the normal at its nearest point of a plane, a heightfield or a sphere
         one = frames[pairs.frame[k, 0]]
         set_centre(one, pairs.at[k, 0], c1, d1)
         if kind == PLANE:
@@ -340,6 +342,7 @@ def fill_pairs(pairs, frames, q, gaps, W, axes):
             for i in range(3):
                 n[i] = (c1[i] - c2[i]) / distance if distance > 0.0 else (1.0 if i == 2 else 0.0)
             gaps[k] = distance - pairs.radius[k, 0] - pairs.radius[k, 1]
+        # rows n, t_1, t_2 of the relative velocity where they touch
         set_tangents(n, axes[k])
         add_point(one, d1 - pairs.radius[k, 0] * n, 1.0, axes[k], rows)
         if kind == SPHERES:

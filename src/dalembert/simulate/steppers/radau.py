@@ -190,6 +190,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
         s.h_collapsed = s.h
         return FAILED_ERROR_TEST
     while True:
+        # factors of the real and the complex system, for this step size
         weigh(x, option, s.h, 1.0, scale)
         if s.fresh == 0 or s.h != s.h_factored:
             work.x[:], work.rates[:] = x, rates
@@ -199,6 +200,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
             sound = _factor(work, extra, radau, s.h)
         else:
             sound = True
+        # the three stages by Newton's method
         before = s.iterations
         outcome = (
             _stages(work, extra, state, radau, option, tables, x, z, scale, STAGE_SHARE * option.share) if sound else 2
@@ -206,12 +208,14 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
         if outcome == 0:
             work.x[:] = x
             set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
+            # the embedded error, filtered once more where it is too large (Hairer & Wanner, IV.8)
             error[:] = 0.0
             size = 1.0
             for _ in range(2):
                 if size >= 1.0:
                     _error(work, extra, state, radau, x, z, error)
                     size = max(norm(error, scale, option.tested, option.tested_count), 1e-10)
+            # the next step by the error, and by how it has changed
             safety = SAFETY * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + s.iterations - before)
             factor = safety * size**-0.25
             if size < 1.0:
@@ -227,6 +231,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
             s.newton_failures += 1
             cause = FAILED_NON_FINITE if outcome == 2 else FAILED_CONVERGENCE
             factor = 0.25
+        # rejected: a shorter step, stages from zero
         s.worst = worst_unknown(error, scale, option.tested)
         s.h *= factor
         z[:] = 0.0
@@ -251,6 +256,7 @@ def _extrapolate(radau, x, z, ratio, start):
 @compiled
 def run_radau(work, extra, state, option, tables, mesh, radau):
     """Integrate from (x, x') in `work` at s.t to s.t_stop; return the mesh (rows t, order, x, x') and events."""
+    # memory: stages z, their extrapolation, weights, error; the first point and its events
     s = state[0]
     n = work.x.size
     x, rates = work.x.copy(), work.rates.copy()
@@ -262,6 +268,7 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
     events, ended = begin_events(point, tables, state, signs, option)
     if ended:
         return mesh[:rows], events
+    # the first step
     s.h = first_size(x, rates, state, option, 1.0, scale)
     s.fresh = 0
     limit(state, option.most_step)
@@ -272,6 +279,7 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
         if interrupted(option.keyboard):
             s.status = INTERRUPTED
             break
+        # one step, accepted or given up
         outcome = _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history)
         if outcome != DONE:
             s.status = outcome
@@ -280,6 +288,7 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
         s.order_counts[5] += 1
         h = s.h_used = s.h
         s.t = s.t_stop if abs(s.t + h - s.t_stop) <= 4.0 * EPS * (abs(s.t) + abs(h)) else s.t + h
+        # the last stage is the end of the step; its rate is that of the collocation polynomial
         for k in range(n):
             x[k] += z[2, k]
             rates[k] = (radau.W[2, 0] * z[0, k] + radau.W[2, 1] * z[1, k] + radau.W[2, 2] * z[2, k]) / h
@@ -288,6 +297,7 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
             set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
             project(work, state)
             x[:] = work.x
+        # a row of the mesh; events on the polynomial through the last points
         if rows == mesh.shape[0]:
             mesh = grown(mesh, 2 * rows)
         mesh[rows, 0], mesh[rows, 1], mesh[rows, 2 : n + 2], mesh[rows, n + 2 :] = s.t, 5.0, x, rates
@@ -304,6 +314,7 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
         if s.t == s.t_stop:
             s.status = DONE
             break
+        # factors are kept where the step would change little; stages extrapolated
         if s.rate > KEEP_RATE or not 1.0 <= history[2] <= KEEP_RATIO:
             s.h = h * history[2]
             s.fresh = 0

@@ -20,8 +20,8 @@ from dalembert.kkt.limits import (
     TRUSTED,
     UNIT_ROUNDOFF,
 )
+from dalembert.tableau.elimination.equilibration import equilibrate, is_regular_pattern
 from dalembert.tableau.elimination.looped import INDICES, INDPTR, factor, make_nudges, part, substitute
-from dalembert.tableau.elimination.scaling import equilibrate, is_regular_pattern
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -30,8 +30,8 @@ from dalembert.tableau.elimination.engines import (
     sound,
     trusted,
 )
+from dalembert.tableau.elimination.equilibration import equilibrate
 from dalembert.tableau.elimination.plan import Plan, make_plan
-from dalembert.tableau.elimination.scaling import equilibrate
 from dalembert.tableau.inputs import as_numbers, known_options
 from dalembert.tableau.structure.rank import loose_rank_report
 from dalembert.types import Array

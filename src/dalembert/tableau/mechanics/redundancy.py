@@ -21,7 +21,7 @@ from scipy.linalg import qr
 from dalembert.errors import ModelError
 from dalembert.kkt.limits import BUILT, ZERO_ROW
 from dalembert.tableau.inputs import as_mapping, as_names, as_numbers, as_scalar
-from dalembert.tableau.structure.probing import sample_points
+from dalembert.tableau.structure.sample_points import sample_points
 from dalembert.tableau.tableau import Tableau, require_tableau
 
 ROWS = ("joint ", "row ", "coupling ")

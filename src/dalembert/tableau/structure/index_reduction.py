@@ -14,10 +14,10 @@ from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt.limits import NAMED_AT_SINGULARITY, SINGULAR_JACOBIAN
-from dalembert.tableau.elimination.scaling import equilibrate
+from dalembert.tableau.elimination.equilibration import equilibrate
 from dalembert.tableau.inputs import as_mapping, named_values
 from dalembert.tableau.mechanics.dirac import pivot_columns
-from dalembert.tableau.structure.probing import sample_points
+from dalembert.tableau.structure.sample_points import sample_points
 from dalembert.tableau.structure.solvability import listed
 from dalembert.tableau.tableau import Tableau, require_tableau
 from dalembert.types import Array

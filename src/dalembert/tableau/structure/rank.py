@@ -17,7 +17,7 @@ import scipy.sparse.linalg as sla
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.limits import BLOCK_ROUNDING, LOOSER, NAMED, VANISHING
 from dalembert.kkt.rows import combination, echelon
-from dalembert.tableau.elimination.scaling import equilibrate
+from dalembert.tableau.elimination.equilibration import equilibrate
 from dalembert.tableau.structure.matching import blocks, match
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.structure.solvability import SETS_SHOWN, listed, require_solvable

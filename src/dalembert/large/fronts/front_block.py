@@ -12,13 +12,13 @@ from dalembert.kernel.loops import fused_allocating, fused_steady, pasted
 from dalembert.kkt.limits import MASSIVE, Thresholds
 from dalembert.large.fronts import factor as front_loops
 from dalembert.large.fronts.factor import factor
-from dalembert.large.fronts.plan import FEW, MERGED, Fronts
+from dalembert.large.fronts.front_plan import FEW, MERGED, Fronts
 from dalembert.large.inward import carrier, felt, onward, put_pair, spread_between, with_children, yielded
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES, FrontBundle, front_bundle
 from dalembert.large.outward import MOTION
 from dalembert.large.residuals import forget_rounding, largest_of_each, measured
+from dalembert.large.row_kernels import RowValues
 from dalembert.large.row_state import RowState
-from dalembert.large.rows import RowValues
 from dalembert.large.simd4 import WIDTH, cross, first, fourth, load, nothing, second, store, third, total
 from dalembert.types import Array
 
@@ -44,21 +44,25 @@ def eliminate(
     p, S, handed = work
     n, up, twist, low, high = len(parent), load(handed, 0), load(handed, WIDTH), nothing(), nothing()
     for i in range(outer - 1, inner - 1, -1):
+        # force that the body and its children hand on
         f, m = nothing(), nothing()
         if need.shape[0]:
             f, m = load(need, 6 * i), load(need, 6 * i + 3)
         f, m = with_children(i, first_child, slot, T, f, m, up, twist)
+        # rows that close here: R^-1 y, and what they take from the force
         if kind[i] == MERGED and closed[i]:
             store(p, 0, f)
             store(p, 3, m)
             descend(ids[start[i] :], closed[i], opened[i], kept_factor[at[3, i] :], y, p)
             f, m = load(p, 0), load(p, 3)
         rows = start[i] + closed[i]
+        # a hinge gives way: u = tau - S^T p, p + U u / D, and rows that are still open feel it
         if code[i] == HINGE or code[i] == CIRCLE:
             u = tau[iv[i]] - total(load(K, MOTION * i + 6) * m)
             Y[kept[i] + 7] = u
             x = Y[kept[i] + 6] * u
             f, m = f + x * load(Y, kept[i]), m + x * load(Y, kept[i] + 3)
+            # along a run of hinges open rows stay in registers
             if opened[i] and run[i] <= i:
                 if i == outer - 1 or run[i + 1] != run[i]:
                     low, high = rows_of_front(ids, rows, opened[i], y, p)
@@ -68,13 +72,16 @@ def eliminate(
             else:
                 for a in range(opened[i]):
                     y[ids[rows + a]] -= phi[at[2, i] + a] * x
+        # other joints, one velocity after the other
         elif VELOCITIES[code[i]]:
             f, m = give_way(i, code[i], pitch[i], K, Y, kept[i], tau[iv[i] :], f, m, phi, at[2, i], ids[rows:],
                             opened[i], y, S)  # fmt: skip
+        # on to the parent, about its origin
         up, twist = f, m + cross(load(K, MOTION * i + 9), f)
         put_pair(i, parent[i], first_child, slot, T, up, twist)
     store(handed, 0, up)
     store(handed, WIDTH, twist)
+    # rows that close at the ground
     if inner == 0 and kind[n] == MERGED and closed[n]:
         descend(ids[start[n] :], closed[n], opened[n], kept_factor[at[3, n] :], y, p)
 
@@ -261,6 +268,7 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
     L, F, phi, closed, places = bundle.stacks
     forces, coupled, left = bundle.room
     n = len(topology[0])
+    # inward, piece by piece so that a piece stays in the cache: factor, then eliminate
     y[:], lam[:] = c, 0.0
     for outer in range(n, 0, -piece):
         inner = max(outer - piece, 0)
@@ -272,6 +280,7 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
             inner, outer, topology, gathering, pitch, K, kinds, ids, at, run, Y, phi, closed, need, tau, y, places,
             bundle.rows_work,
         )  # fmt: skip
+    # pivots of joints and rows must be clear of rounding, or the caller takes care
     forget_rounding(ends, inertia, wrenches, g)
     scale = largest_of_each(owner, owners, g)
     clear = worst[0] > massive
@@ -279,6 +288,7 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
         clear &= pivots[row] > implied * scale[row] or not present[row]
     if not clear:
         return False, 0.0, 0.0
+    # outward: accelerations and multipliers
     for inner in range(0, n, piece):
         outer = min(inner + piece, n)
         back(
@@ -286,6 +296,7 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
             bundle.rows_work,
         )  # fmt: skip
         spread_between(inner, outer, topology, pitch, K, a, A)
+    # residuals of both block rows, from rigid inertias
     one, two = measured(
         topology, gathering, pitch, inertia, armature, K, Y, True, ends, linear, wrenches, need, tau, c, a, lam, g,
         A, forces, coupled, T, left, gap, accept,

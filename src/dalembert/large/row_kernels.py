@@ -11,7 +11,7 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.kernel.loops import fused_steady
-from dalembert.large.fronts.plan import Touches
+from dalembert.large.fronts.front_plan import Touches
 from dalembert.large.layout import VELOCITIES, Layout
 from dalembert.large.outward import Sites
 from dalembert.model.constraints.constraint import Constraint, Pair
