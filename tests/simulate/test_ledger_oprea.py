@@ -181,6 +181,7 @@ def test_O10_degrees_of_freedom_change_without_new_code():
     blocks = da.Lagrangian(q, v, kinetic=2.0 * v[0] ** 2 + 3.5 * v[1] ** 2, potential=elastic, friction=contacts)
     start = [0.0, 0.0], [0.3, 0.3]
     da.simulate(blocks, 1e-3, *start)
+    blocks.contact_terms(*start, 0.0)
     kernels = memory_of(blocks, "kernels").items()
     run = da.simulate(blocks, 10.0, *start)
     freedoms = set()

@@ -206,10 +206,8 @@ def test_applied_force():
     assert run.v[-1, 0] == pytest.approx(6.0)
 
 
-def test_chattering_is_reported(monkeypatch):
+def test_chattering_is_reported():
     """A load that turns its sign ever faster towards t = 1, and the block with it: infinitely many events before."""
-    monkeypatch.setattr("dalembert.simulate.dry.events.CHATTER", 12)
-    monkeypatch.setattr("dalembert.simulate.dry.events.CHATTER_TIME", 1e-3)
     wild = Matrices(
         {"x": 1.0}, force=lambda q, v, t: np.array([3.0 * np.sin(6.15 * np.log(abs(1.0 - t) + 1e-17))]),
         friction=[Bounded("pad", [1.0], Dry(0.5))],
@@ -234,7 +232,7 @@ def test_chattering_is_reported(monkeypatch):
         ({"method": "fixed"}, da.ModelError, "needs step="),
         ({"sticking": ["pad"], "v": [1.0]}, da.ModelError, "'pad' cannot stick.*1 m/s"),
         ({"sticking": ["pat"]}, da.ModelError, "no contact is called 'pat'"),
-        ({"resolver": "exact"}, da.ModelError, "does not know 'resolver'"),
+        ({"resolver": "exact"}, da.ModelError, "no option 'resolver'"),
         ({"method": "fixed", "step": 0.1, "resolver": "exakt"}, da.ModelError, "resolver"),
         ({"rtol": 0.0}, da.ModelError, "rtol"),
         ({"step": -1.0}, da.ModelError, "step"),
@@ -247,8 +245,8 @@ def test_chattering_is_reported(monkeypatch):
         ({"method": "fixed", "step": 0.1, "resolver": ["exact"]}, da.ModelError, "resolver"),
         ({"force": [1.0, 2.0]}, da.ShapeError, r"shape \(1,\)"),
         ({"force": lambda t, q, v: [1.0, 2.0]}, da.ShapeError, r"\(1,\)"),
-        ({"force": lambda t, q, v: "a"}, da.ModelError, "1 numbers"),
-        ({"force": lambda t, q, v: [np.inf if t > 0.5 else 0.0]}, da.ModelError, "inf along 'x' at t = 0.5"),
+        ({"force": lambda t, q, v: "a"}, da.ShapeError, "no numbers"),
+        ({"force": lambda t, q, v: [np.inf if t > 0.5 else 0.0]}, da.ModelError, r"force\[0\] is inf at t = 0.5"),
     ],
 )
 def test_bad_input_is_named(change, error, words):
@@ -289,7 +287,7 @@ def test_contradictory_initial_values_are_refused():
     with pytest.raises(da.ModelError, match="the initial q misses 'wire'"):
         da.simulate(wire, 1.0, [1.1, 0.0], [0.0, 1.0])
     sled = Matrices({"x": 1.0, "y": 1.0}, {"floor": [0, 1]}, friction=[Coulomb("foot", [1, 0], 0.3, normal="floor")])
-    with pytest.raises(da.ModelError, match="contradict 'floor'"):
+    with pytest.raises(da.ModelError, match="the initial v misses 'floor'"):
         da.simulate(sled, 1.0, [0.0, 0.0], [0.0, 1.0])
 
 

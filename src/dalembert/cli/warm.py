@@ -83,8 +83,6 @@ ENTRIES = {
     "variational steps": PENDULUM + "da.simulate(pendulum, 0.2, [0.3], method='variational', step=0.01)",
     "contacts from event to event": BALL
     + "da.simulate(ball, 0.3, q, contacts=[Contact(Sphere('ball', 0.1), Plane(), **touch)])",
-    "contacts in compiled loops": BALL
-    + "da.simulate(ball, 0.3, q, contacts=[Contact(Sphere('ball', 0.1), Plane(), **touch)], compiled=True)",
     "contacts by time stepping": BALL
     + "da.simulate(ball, 0.05, q, contacts=[Contact(Sphere('ball', 0.1), Plane(), **touch)], step=1e-3)",
     "dry friction in time": "import dalembert as da; da.simulate(da.examples.two_blocks(), 0.5, [0, 0], [0, 0])",

@@ -132,14 +132,18 @@ def rubbing_contacts(system: Any) -> tuple[str, ...]:
 
 
 def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
+    from dalembert.simulate.contact.equations import split_contacts
     from dalembert.simulate.contact.laws import Limbs
     from dalembert.simulate.contact.shapes import Heightfield, pairs_of
 
-    pairs = pairs_of(system, contacts)
-    count = len(pairs)
+    shapes, rubbing = split_contacts(contacts)
+    pairs = pairs_of(system, shapes) if shapes or not rubbing else ()
+    count = len(pairs) + len(rubbing)
     some = "1 contact" if count == 1 else f"{count} contacts"
     if Limbs(np.asarray(system.mass_matrix(q))).any:
         return "hybrid", f"{some} and massless limbs: from event to event, limbs held in the air"
+    if rubbing:
+        return "hybrid", f"{some}, {rubbing[0].name!r} with dry friction: from event to event, stick and slip located"
     if any(isinstance(each.ground, Heightfield) and each.ball and each.ball.radius > 0.0 for each in pairs):
         return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges"
     if count <= FEW and numbers["step"] is None:
@@ -227,7 +231,8 @@ def simulate(
         linear between times, or (times, values, kind) with "cubic" or "previous"; a `casadi.Function` of (t, q, v),
         which is compiled in; or a Python function of (t, q, v), which is called at every stage.
     contacts
-        Unilateral contacts: a list of `dalembert.simulate.contact` shapes and planes.
+        Of a mechanism: a list of `dalembert.simulate.contact` shapes and planes, which may touch, and of
+        `dalembert.friction` contacts along rows of numbers or joints, which rub.
     known
         What is known in time, by name: coordinates, torques or controls, variables of a tableau, signals of a DAE, each
         a number, an expression of time, a table or a function. The equations are then solved in their implicit form, as
@@ -278,8 +283,7 @@ def simulate(
         from dalembert.simulate.implicit import simulate_implicit
 
         return simulate_implicit(system, duration, q, v, given, options)
-    rubs = getattr(system, "contacts", ()) and not getattr(system, "unilateral", ())
-    if kind == "dry" or (method != "hybrid" and rubs):
+    if kind == "dry" or (getattr(system, "contacts", ()) and not _from_event_to_event(given, options)):
         return _simulate_dry(system, duration, q, v, given, options)
     return run_session(prepare(system, duration, q, v, given, options), file, progress)
 
@@ -308,13 +312,30 @@ def kind_of(system: Any) -> str:
     )
 
 
+EVENT_DRIVEN = ("auto", "hybrid", "events", "dop853")
+"""Names under which systems with dry friction go from event to event in compiled loops, whose steps are of order 8."""
+
+
+def _from_event_to_event(given: dict[str, Any], options: dict[str, Any]) -> bool:
+    """Return whether a run with dry friction is one of the contact engine, and give it that method's name."""
+    method, stepper = given["method"], options.get("stepper", "dop853")
+    if not (isinstance(method, str) and method in EVENT_DRIVEN and isinstance(stepper, str) and stepper == "dop853"):
+        return False
+    options.pop("stepper", None)
+    given["method"] = "auto" if method == "auto" else "hybrid"
+    return True
+
+
 def _simulate_dry(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: Any) -> Trajectory:
-    """Hand a Lagrangian or matrices with dry friction to the engine of modes."""
+    """Hand a system with dry friction to the plain engine: other steppers than those of the contact engine."""
     from dalembert.simulate.dry.simulate import simulate as simulate_friction
 
     for word in ("contacts", "events", "on_step", "file"):
         if given[word] is not None:
-            raise ModelError(f"{word}= is not taken by a run with dry friction of a Lagrangian or Matrices yet")
+            raise ModelError(
+                f"{word}= is taken by runs with dry friction whose steps are of order 8, not by stepper= or method= "
+                "of another name"
+            )
     taken = {name: given[name] for name in ("t", "force", "rtol", "atol", "step", "max_step", "every", "breaks")}
     if taken["force"] is not None and not callable(taken["force"]):
         from dalembert.simulate.equations.evaluate import Forces
@@ -359,6 +380,8 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     if not (given["progress"] is None or isinstance(given["progress"], bool | np.bool_)):
         raise ModelError(f"progress={given['progress']!r} must be True, False or None")
     moving = _in_time(system)
+    if contacts is not None and moving is not system:
+        raise ModelError("contacts= are those of a Mechanism; a Lagrangian has friction= and unilateral=")
     law = controller(moving, given["force"])
     if not isinstance(method, str) or (method != "auto" and method not in METHODS):
         raise ModelError(

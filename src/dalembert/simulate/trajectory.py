@@ -544,11 +544,18 @@ def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> Trajector
     names = sorted({name for block in blocks for name in block})
     rows = {name: np.concatenate([block[name] for block in blocks]) for name in names}
     s = session.settings
+    columns = columns_of(contacts, session.extra["contact_widths"]) if "contact_widths" in session.extra else None
     return Trajectory(
         rows, session.system, tuple(session.events), session.status, session.words, s.method, s.reason,
-        Counts(session.steps, session.rejected, session.evaluations), contacts, session=session,
+        Counts(session.steps, session.rejected, session.evaluations), contacts, columns, session=session,
         notes=tuple(note.sentence for note in session.ignored),
     )  # fmt: skip
+
+
+def columns_of(contacts: Sequence[str], widths: Sequence[int]) -> dict[str, Array]:
+    """Return the columns of every contact's components by name."""
+    ends = np.cumsum([0, *widths]).astype(int)
+    return {name: np.arange(ends[i], ends[i + 1]) for i, name in enumerate(contacts)}
 
 
 def start_of(session: Session) -> dict[str, Array]:

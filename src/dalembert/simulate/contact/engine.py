@@ -33,6 +33,7 @@ from dalembert.simulate.contact.equations import (
     law_function,
     mechanism_contacts,
     other_contacts,
+    split_contacts,
 )
 from dalembert.simulate.contact.field_loops import fields_unit
 from dalembert.simulate.contact.geometry import refuse_penetration
@@ -101,7 +102,9 @@ TROUBLES = {
         'points over edges, and spheres where slopes do not change; method="moreau" takes all'
     ),
     loop.DETACHED: "at t = {t:.9g} the normal row of {who} would have to pull: the contact opens",
-    loop.CHATTERING: "30 changes of mode within 1e-07 of the duration before t = {t:.9g} (Zeno)",
+    loop.CHATTERING: (
+        f"{loop.CHATTER} changes of mode within {loop.CHATTER_TIME:g} of the duration before t = {{t:.9g}} (Zeno)"
+    ),
 }
 """What is said where a run cannot go on."""
 
@@ -201,6 +204,7 @@ class ContactEngine:
     ) -> None:  # fmt: skip
         self.system, self.settings, self.forces, self.limbs = system, settings, forces, limbs
         self.event_names = list(event_names)
+        self.places = system.places
         self.watched, self.callables = len(directions), list(callables)
         self.error: BaseException | None = None
         self.bad: tuple[str, float] = ("", 0.0)
@@ -274,10 +278,12 @@ class ContactEngine:
             "stages": (16, 2 * n + 3), "stage_y": 2 * n + 3, "stage_v": (13, n), "stage_a": (13, n), "q1": s.nq,
             "v1": n, "sums": 3, "polynomial": (7, 2 * n), "nodes": NODES, "node_values": (NODES, e + k),
             "node_scale": e + k, "signs": e, "gain": 2, "kept_modes": (k, 6), "kept_struck": (k, loop.KNOWN + 1),
-            "kept_more": 2 + e, "sample_t": SAMPLES, "sample_q": (SAMPLES, s.nq), "sample_v": (SAMPLES, n),
+            "letting": (k, 3), "kept_more": 2 + e, "sample_t": SAMPLES, "sample_q": (SAMPLES, s.nq),
+            "sample_v": (SAMPLES, n),
             "sample_a": (SAMPLES, n), "sample_lam": (SAMPLES, m), "sample_r": (SAMPLES, 3 * k),
-            "sample_sums": (SAMPLES, 4), "sample_verdict": (SAMPLES, 2), "sample_impulse": (SAMPLES, 3 * k),
-            "sample_impact": (SAMPLES, len(CERTIFICATE)), "events": (EVENTS_KEPT, 4),
+            "sample_u": (SAMPLES, 3 * k), "sample_sums": (SAMPLES, 4), "sample_verdict": (SAMPLES, 2),
+            "sample_impulse": (SAMPLES, 3 * k), "sample_impact": (SAMPLES, len(CERTIFICATE)),
+            "events": (EVENTS_KEPT, 4),
         }  # fmt: skip
         found = {name: np.zeros(shape) for name, shape in zeros.items()}
         found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + n * self.limbs + 4, np.int64)}
@@ -520,6 +526,8 @@ class ContactEngine:
         if code == mode.SOUND:
             return
         t, i = float(self.at.clock[loop.FAILED_AT]), int(self.at.tally[loop.WHO])
+        if code in (mode.NOT_DISSIPATIVE, mode.NO_LOAD):
+            raise ModelError(self._bad_law(code))
         who = self.system.contacts[i].name if i < self.system.k else ""
         if code in (mode.NO_FORCES, mode.NO_IMPULSES):
             words = NO_FORCES if code == mode.NO_FORCES else NO_IMPULSES
@@ -535,6 +543,25 @@ class ContactEngine:
         refused.code = code  # type: ignore[attr-defined]
         raise refused
 
+    def _bad_law(self, code: int) -> str:
+        """Return which law or load is none at the state that was looked at last, in words."""
+        w, t = self.at, float(self.at.time[0])
+        if code == mode.NO_LOAD:
+            given = ~w.gapped & (w.load_row < 0)
+            i = int(np.flatnonzero(given & ~((w.load >= 0.0) & (w.load < np.inf)))[0])
+            name = self.system.contacts[i].name
+            return f"contact {name!r}: its load is {w.load[i]} at t = {t:.9g} s; a load must be finite and not negative"
+        state = w.q.copy(), w.v.copy(), t
+        for i in np.flatnonzero(w.closed & w.slides).tolist():
+            one, speed = self.system.contacts[i], max(float(w.sliding_speed[i]), 0.0)
+            force = float(np.asarray(one.law.kinetic(speed, state)))
+            if force < 0.0:
+                return (
+                    f"contact {one.name!r}: the friction law is not dissipative: force {-force:.6g} along a relative "
+                    f"velocity of size {speed:.6g} at t = {t:.9g} s"
+                )
+        return f"a friction law is not dissipative at t = {t:.9g} s"
+
     def samples(self) -> dict[str, Array]:
         """Return the complete samples, and drop them."""
         z, count = self.at, int(self.at.tally[loop.COMPLETE])
@@ -543,9 +570,11 @@ class ContactEngine:
             "acceleration": z.sample_a[:count].copy(), "multipliers": z.sample_lam[:count].copy(),
             "work": z.sample_sums[:count, 0].copy(),
             "step": z.sample_sums[:count, 3].copy(), "heat": z.sample_sums[:count, 1].copy(),
-            "friction_work": z.sample_sums[:count, 2].copy(), "contact_forces": z.sample_r[:count].copy(),
-            "modes": z.sample_mode[:count].copy(), "contact_status": z.sample_verdict[:count, 0].astype(np.int64),
+            "friction_work": z.sample_sums[:count, 2].copy(), "modes": z.sample_mode[:count].copy(),
+            "contact_status": z.sample_verdict[:count, 0].astype(np.int64),
             "contact_residual": z.sample_verdict[:count, 1].copy(),
+            "contact_forces": z.sample_r[:count, self.places].copy(),
+            "relative_velocity": z.sample_u[:count, self.places].copy(),
         }  # fmt: skip
         if z.gapped.any():
             block |= {"impulses": z.sample_impulse[:count].copy(), "impact": z.sample_impact[:count].copy()}
@@ -591,6 +620,9 @@ class ContactEngine:
 MOST = 400
 """Steps in one call of the compiled loop: the keyboard is looked at between calls."""
 
+SPATIAL = 3
+"""Components of a contact with a gap."""
+
 PUBLIC = np.array([Mode.OPEN, Mode.OPEN, Mode.STICK, Mode.SLIP, Mode.SLIP_PLUS, Mode.SLIP_MINUS])
 """Modes of samples by the numbers of `run_loops`."""
 
@@ -602,9 +634,8 @@ def contact_system(session: Session) -> ContactSystem:
     """Return the system of a session with its contacts."""
     system = session.system
     if isinstance(system, Mechanism):
-        given = session.extra.get("contacts")
-        pairs = () if given is None else pairs_of(system, given)
-        return mechanism_contacts(system, pairs, friction=True)
+        shapes, rubbing = split_contacts(session.extra.get("contacts"))
+        return mechanism_contacts(system, pairs_of(system, shapes) if shapes else (), True, rubbing)
     if isinstance(system, LagrangianSystem):
         return lagrangian_contacts(system.given)
     return other_contacts(system.given)
@@ -622,6 +653,8 @@ class ContactRun:
         self.system = contact_system(session)
         self.names = [one.name for one in self.system.contacts]
         session.extra["contact_names"] = tuple(self.names)
+        if set(self.system.widths) - {SPATIAL}:
+            session.extra["contact_widths"] = self.system.widths
         mechanical = isinstance(session.system, Mechanism)
         self.forces = Forces(session.controller)
         settings = EngineSettings(
@@ -692,7 +725,11 @@ class ContactRun:
             status = STATUSES.get(getattr(refused, "code", -1))
             if status is None:
                 raise
-            self.session.stop(status, str(refused))
+            said = str(refused)
+            if status == "chattering":
+                self._flush()
+                said += f": {', '.join(sorted({each.contact for each in self.session.events[-loop.CHATTER :]}))}"
+            self.session.stop(status, said)
             return loop.FAILURE
 
     def _between(self, begin: float, stop: float) -> None:
@@ -717,8 +754,8 @@ class ContactRun:
             s.events.append(EventRecord(t, name, i, old, new))
         block = e.samples()
         block["modes"] = PUBLIC[block["modes"]].astype(np.int64)
-        if isinstance(s.system, Mechanism):
-            del block["friction_work"]  # of surfaces at rest it is the heat
+        if self.system.plain:
+            del block["friction_work"], block["relative_velocity"]  # of surfaces at rest it is the heat
         s.add(block, e.checkpoint)
 
     def _finish(self) -> None:

@@ -2,7 +2,7 @@
 
 | system | terms |
 |---|---|
-| `Mechanism` | traced from its joints and pairs of shapes; joints with dry friction are contacts without a gap |
+| `Mechanism` | traced from its joints and pairs of shapes; dry friction, of joints or along constant rows, has no gap |
 | `Lagrangian` | its expressions |
 | `Matrices`, others | a Python function, called back |
 
@@ -11,19 +11,21 @@ Every contact has three rows, normal, tangent, tangent; those that it lacks are 
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
+from dalembert.checks import is_number
 from dalembert.errors import ModelError
 from dalembert.friction import (
     Coulomb,
     Dry,
     FrictionContact,
     Hyperbolic,
+    JointFriction,
     Law,
     StaticKinetic,
     Stribeck,
@@ -32,6 +34,7 @@ from dalembert.friction import (
 )
 from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
+from dalembert.memory import memory_of
 from dalembert.simulate.contact.geometry import _asked
 from dalembert.simulate.contact.mode_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Plane
@@ -39,8 +42,9 @@ from dalembert.simulate.equations.codes import _kernel, _traced
 
 Array = np.ndarray
 
-OUTPUTS = ("M", "bias", "A", "drift", "phi", "psi", "gaps", "W", "u", "shift", "load", "axes", "balls")
-"""What terms consist of, in the order of their memory."""
+OUTPUTS = ("M", "bias", "A", "drift", "phi", "psi", "gaps", "W", "u", "shift", "load", "axes", "applied", "balls")
+"""What terms consist of, in the order of their memory; `applied` is the power of forces without a potential that `bias`
+holds."""
 
 
 @dataclass(eq=False)
@@ -82,13 +86,29 @@ class ContactSystem:
         """Number of contacts."""
         return len(self.contacts)
 
+    @property
+    def plain(self) -> bool:
+        """Whether all contacts are pairs of a mechanism's shapes: three components each, in world axes."""
+        return all(one.pair is not None for one in self.contacts)
+
+    @property
+    def places(self) -> Array:
+        """Rows (of 3 k) that samples show: all of contacts with a gap, tangents of those without."""
+        found = [np.arange(3) if one.gapped else np.arange(1, 1 + one.width) for one in self.contacts]
+        return np.concatenate([np.zeros(0, int), *(3 * i + rows for i, rows in enumerate(found))])
+
+    @property
+    def widths(self) -> tuple[int, ...]:
+        """Per contact how many components samples show."""
+        return tuple(3 if one.gapped else one.width for one in self.contacts)
+
     def sizes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the terms, by the names of their memory."""
         n, m, k = self.n, len(self.names), self.k
         return {
             "M": (n, n), "bias": (n,), "A": (m, n), "drift": (m,), "phi": (sum(self.holonomic),), "psi": (m,),
             "gaps": (k,), "W": (3 * k, n), "velocity": (3 * k,), "shift": (3 * k,), "load": (k,),
-            "axes": (k, 3, 3) if self.axes else (0, 3, 3), "balls": (len(self.fields), 12 + 6 * n),
+            "axes": (k, 3, 3) if self.axes else (0, 3, 3), "applied": (1,), "balls": (len(self.fields), 12 + 6 * n),
         }  # fmt: skip
 
     @property
@@ -161,8 +181,55 @@ def _law(law: Law, tables: list[Array]) -> tuple[int, Array]:
 # Mechanisms: pairs of shapes on planes and with each other, limits of joints, dry friction of joints.
 
 
-def mechanism_contacts(mechanism: Any, pairs: tuple[ContactPair, ...], friction: bool) -> ContactSystem:
-    """Return a mechanism with pairs that may touch and, where wanted, the dry friction of its joints."""
+class RubbingRows(NamedTuple):
+    """Directions (w, n) of a contact without a gap, constant, velocities of its surface (w,), and its load."""
+
+    rows: Array
+    surface: Array
+    load: float = 1.0
+
+
+def split_contacts(contacts: Any) -> tuple[list[Any], list[FrictionContact]]:
+    """Return what may touch, and contacts with dry friction, of a list that `simulate` was given for a mechanism."""
+    several = [] if contacts is None else contacts if isinstance(contacts, Sequence) else [contacts]
+    rubbing = [one for one in several if isinstance(one, FrictionContact)]
+    return [one for one in several if not isinstance(one, FrictionContact)], rubbing
+
+
+def rubbing_rows(mechanism: Any, one: FrictionContact) -> RubbingRows:
+    """Return the rows of a contact with dry friction of a mechanism: numbers, along its velocities."""
+    n, wanted = mechanism.nv, f"contact {one.name!r}: of a mechanism"
+    if isinstance(one, Unilateral):
+        raise ModelError(f"{wanted} Contact(shape, other) may touch, not Unilateral")
+    if isinstance(one, JointFriction):
+        names = tuple(mechanism.coordinates)
+        known = one.along in names if isinstance(one.along, str) else 0 <= one.along < n
+        if not known:
+            raise ModelError(f"{wanted} `along` is one of its velocities, {names}, not {one.along!r}")
+        rows = np.eye(n)[[names.index(one.along) if isinstance(one.along, str) else one.along]]
+    else:
+        try:
+            rows = np.asarray(one.along, dtype=float).reshape(one.directions, -1)
+        except (TypeError, ValueError) as error:
+            raise ModelError(f"{wanted} `along` is a row of {n} numbers, or two: {error}") from error
+    if rows.shape[1] != n or not np.isfinite(rows).all() or not rows.any(axis=1).all():
+        raise ModelError(f"{wanted} `along` is a row of {n} finite numbers, not all zero, or two of them")
+    if isinstance(one, Coulomb) and one.normal not in mechanism.names:
+        raise ModelError(
+            f"{wanted} `normal` is one of its constraint rows, {tuple(mechanism.names)}, not {one.normal!r}"
+        )
+    surface, load = [one.part("surface", j) for j in range(len(rows))], getattr(one, "load", 1.0)
+    if not all(is_number(x) and np.isfinite(x) for x in (*surface, load)) or load < 0.0 or one.drift is not None:
+        raise ModelError(
+            f"{wanted} surface= and load= are finite numbers, load= is not negative, and there is no drift="
+        )
+    return RubbingRows(rows, np.array(surface, float), float(load))
+
+
+def mechanism_contacts(
+    mechanism: Any, pairs: tuple[ContactPair, ...], friction: bool, more: Sequence[FrictionContact] = ()
+) -> ContactSystem:
+    """Return a mechanism with pairs that may touch and, where wanted, the dry friction of its joints and of others."""
     contacts = [
         ContactData(
             pair.name, True, Dry(pair.friction), 0 if pair.ball is None else 2, restitution=pair.restitution,
@@ -170,15 +237,22 @@ def mechanism_contacts(mechanism: Any, pairs: tuple[ContactPair, ...], friction:
         )
         for pair in pairs
     ]  # fmt: skip
-    places: list[int] = []
+    rubbing: list[RubbingRows] = []
     if friction:
         limits = np.asarray(mechanism.friction)
         places = [int(j) for j in np.flatnonzero(limits > 0.0)]
         contacts += [
             ContactData(f"friction of {mechanism.coordinates[j]}", False, Dry(float(limits[j])), 1) for j in places
         ]
-    key = ("simulate", mechanism.content(), "contact terms", repr([_described(pair) for pair in pairs]), repr(places))
-    kernel = _kernel(key, lambda: trace_mechanism(mechanism, pairs, places), mechanism.cacheable)
+        rubbing = [RubbingRows(np.eye(mechanism.nv)[[j]], np.zeros(1)) for j in places]
+    rubbing += [rubbing_rows(mechanism, one) for one in more]
+    contacts += [_data(one, tuple(mechanism.names)) for one in more]
+    _refuse_twice(contacts, tuple(mechanism.names))
+    described = [(each.rows.tolist(), each.surface.tolist(), each.load) for each in rubbing]
+    key = (
+        "simulate", mechanism.content(), "contact terms", repr([_described(pair) for pair in pairs]), repr(described)
+    )  # fmt: skip
+    kernel = _kernel(key, lambda: trace_mechanism(mechanism, pairs, rubbing), mechanism.cacheable)
     return ContactSystem(
         mechanism, mechanism.nq, mechanism.nv, tuple(mechanism.names), tuple(mechanism.holonomic), contacts, kernel,
         vectors=False, axes=True,
@@ -191,7 +265,7 @@ def _described(pair: ContactPair) -> tuple[Any, ...]:
     return pair.ball, ground, pair.other, pair.coordinate, pair.sign, pair.bound, isinstance(pair.ground, Heightfield)
 
 
-def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], places: list[int]) -> ca.Function:
+def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: list[RubbingRows]) -> ca.Function:
     """Return q, v, t -> the terms of `OUTPUTS`, matrices by rows."""
     n, m = mechanism.nv, len(mechanism.names)
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", n), ca.SX.sym("t")
@@ -218,21 +292,25 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], places: list
         else:
             gap, row, drift, axis = _pair(pair, frames, q, v, n)
         gaps, rows, drifts, axes = [*gaps, gap], [*rows, row], [*drifts, drift], [*axes, axis]
-    for j in places:
-        row = ca.SX.zeros(3, n)
-        row[1, j] = 1.0
+    surfaces, loads = [ca.SX.zeros(3 * len(pairs))], [1.0] * len(pairs)
+    for each in rubbing:
+        row, surface = ca.SX.zeros(3, n), ca.SX.zeros(3)
+        for j in range(len(each.rows)):
+            row[1 + j, :], surface[1 + j] = ca.SX(each.rows[j]).T, each.surface[j]
         gaps, rows, drifts, axes = (
             [*gaps, ca.SX(0)],
             [*rows, row],
             [*drifts, ca.SX.zeros(3)],
             [*axes, ca.SX.zeros(3, 3)],
         )
+        surfaces, loads = [*surfaces, surface], [*loads, each.load]
     k = len(gaps)
     if k:
         W = ca.vertcat(*rows)
         outputs |= {
-            "gaps": ca.vertcat(*gaps), "W": ca.vec(W.T), "u": W @ v, "shift": ca.vertcat(*drifts),
-            "load": ca.SX.ones(k), "axes": ca.vertcat(*[ca.vec(axis.T) for axis in axes]),
+            "gaps": ca.vertcat(*gaps), "W": ca.vec(W.T), "u": W @ v - ca.vertcat(*surfaces),
+            "shift": ca.vertcat(*drifts), "load": ca.SX(ca.DM(loads)),
+            "axes": ca.vertcat(*[ca.vec(axis.T) for axis in axes]),
         }  # fmt: skip
     if balls:
         outputs["balls"] = ca.vertcat(*balls)
@@ -326,24 +404,45 @@ def _data(one: FrictionContact, names: tuple[str, ...]) -> ContactData:
     return ContactData(one.name, False, one.law, one.directions)
 
 
+def _several(system: Any) -> list[ContactData]:
+    """Return the contacts of a system; two of them share no normal."""
+    found = [_data(one, system.names) for one in (*system.contacts, *getattr(system, "unilateral", ()))]
+    _refuse_twice(found, tuple(system.names))
+    return found
+
+
+def _refuse_twice(contacts: list[ContactData], names: tuple[str, ...]) -> None:
+    """Refuse two contacts of one name, and two whose normal is the same row."""
+    called, taken = set[str](), set[int]()
+    for one in contacts:
+        if one.name in called:
+            raise ModelError(f"two contacts are called {one.name!r}: give one of them another name")
+        if one.row >= 0 and one.row in taken:
+            raise ModelError(
+                f"contact {one.name!r}: the row {names[one.row]!r} is the normal of another contact already"
+            )
+        called.add(one.name)
+        taken.add(one.row)
+
+
 def lagrangian_contacts(system: Any) -> ContactSystem:
     """Return a Lagrangian with its contacts, compiled."""
-    contacts = [_data(one, system.names) for one in (*system.contacts, *system.unilateral)]
-    f = trace_lagrangian(system)
-    names = [f.name_in(i) for i in range(f.n_in())]
+    contacts = _several(system)
+    kernel = memory_of(system, "kernels").get(
+        ("time", "contact terms"), lambda: Kernel(trace_lagrangian(system), width=1)
+    )
+    names = [port.name for port in kernel.inputs]
     inputs = {"parameters": np.asarray(system.parameters.pack(None), float)} if "parameters" in names else {}
     if "u" in names:
         inputs["u"] = np.zeros(system.symbols.u.numel())
     n = len(system.coordinates)
-    return ContactSystem(
-        system, n, n, tuple(system.names), tuple(system.holonomic), contacts, Kernel(f, width=1), inputs=inputs
-    )
+    return ContactSystem(system, n, n, tuple(system.names), tuple(system.holonomic), contacts, kernel, inputs=inputs)
 
 
 def trace_lagrangian(system: Any) -> ca.Function:
     """Return the symbols of a Lagrangian -> the terms of `OUTPUTS`, matrices by rows."""
     s, e, contacts = system.symbols, system.expressions, system._contact_expressions
-    outputs: dict[str, ca.SX] = {"M": ca.vec(e.mass), "bias": e.bias}
+    outputs: dict[str, ca.SX] = {"M": ca.vec(e.mass), "bias": e.bias, "applied": ca.dot(e.applied, s.v)}
     if len(system.names):
         outputs |= {"A": ca.vec(e.jacobian.T), "drift": e.drift, "psi": e.rate}
         if any(system.holonomic):
@@ -375,7 +474,7 @@ def trace_lagrangian(system: Any) -> ca.Function:
 
 def other_contacts(system: Any) -> ContactSystem:
     """Return any system with contacts, its terms by Python."""
-    contacts = [_data(one, system.names) for one in getattr(system, "contacts", ())]
+    contacts = _several(system)
     n, m, k = len(system.coordinates), len(system.names), len(contacts)
     holonomic = tuple(getattr(system, "holonomic", ())) if hasattr(system, "constraint") else (False,) * m
     rate = getattr(system, "constraint_velocity", None)

@@ -37,6 +37,7 @@ class EngineArrays(NamedTuple):
     shift: int
     load: int
     axes: int
+    applied: int
     force: int
     # contacts
     gapped: int
@@ -154,6 +155,7 @@ class EngineArrays(NamedTuple):
     rests: int
     gain: int
     late: int
+    letting: int
     # the last state that counts
     kept_q: int
     kept_v: int
@@ -170,6 +172,7 @@ class EngineArrays(NamedTuple):
     sample_a: int
     sample_lam: int
     sample_r: int
+    sample_u: int
     sample_mode: int
     sample_sums: int
     sample_verdict: int

@@ -55,6 +55,9 @@ DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)
 ) = range(11)
 """How a solve ended."""
 
+NOT_DISSIPATIVE, NO_LOAD = 11, 12
+"""How a solve ended, too: a law pushes along the motion, a given load is no number or negative."""
+
 
 KEPT_ROWS, KEPT_CONSTRAINTS, REDUNDANT, HELD = range(4)
 """Places in `mode_counts`."""
@@ -77,6 +80,9 @@ CERTAIN = 1e-3
 
 TOLERANCE, ACCEPTED, SWEEPS, NEWTON = 1e-13, 1e-8, 12, 400
 """What complementarity aims at, and what counts as an answer, relative to the data."""
+
+SHARED = 1e-8
+"""Part of the largest entry that makes the matrix of contacts that share their load regular."""
 
 BEYOND = 1e8
 """Reactions this many times those that would stop what is seen cannot be explained by the data."""
@@ -579,9 +585,9 @@ def hold(w, careful):
         if not (closed[i] and slides[i]) or tangents[i] == 0:
             continue
         factor_of = limit_factor(w, i)
+        if factor_of < 0.0 <= sliding_speed[i]:
+            return NOT_DISSIPATIVE
         if not gapped[i] and load_row[i] < 0:
-            if factor_of < 0.0 <= sliding_speed[i]:
-                return NOT_FINITE
             for j in range(n):
                 pull = W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1]
                 right[j] -= load[i] * factor_of * pull
@@ -672,7 +678,7 @@ def set_rates(w):
     reactions, velocity = vector(w, AT.reactions), vector(w, AT.velocity)
     closed, slides = flags(w, AT.closed), flags(w, AT.slides)
     n = M.shape[0]
-    power = heat = friction = 0.0
+    power, heat, friction = vector(w, AT.applied)[0], 0.0, 0.0
     for j in range(n):
         power += force[j] * v[j]
     for row in range(W.shape[0]):
@@ -836,6 +842,66 @@ def pose(w, taking, impulses):
 
 
 @nested
+def shared_evenly(w, G, g, r):
+    """Write forces that hold sticking contacts with given limits: of all, the least in parts of these limits.
+
+    With y = r / mu and B = mu G mu: B y = -mu g of least |y|, by steps with B + SHARED I, which stay in the range of B.
+    Return whether they are within the limits; where they are not they are cut off there.
+    """
+    cone_kind, cone_first, cone_size = whole(w, AT.cone_kind), whole(w, AT.cone_first), whole(w, AT.cone_size)
+    cone_mu = vector(w, AT.cone_mu)
+    contacts, p, fixed = cone_size[1], g.size, True
+    mu, y, part = np.ones(p), np.zeros(p), np.zeros(p)
+    for i in range(contacts):
+        fixed = fixed and cone_kind[i] == FIXED and cone_mu[i] > 0.0
+        for a in range(cone_first[i], cone_first[i + 1]):
+            mu[a] = cone_mu[i]
+    fill(r, 0.0)
+    if not fixed or cone_size[2]:
+        return False
+    B, LU, pivot, largest = np.zeros((p, p)), np.zeros((p, p)), np.zeros(p, np.int64), 0.0
+    for a in range(p):
+        for b in range(p):
+            B[a, b] = mu[a] * G[a, b] * mu[b]
+            LU[a, b] = B[a, b]
+        largest = max(largest, B[a, a])
+    for a in range(p):
+        LU[a, a] += SHARED * largest
+    if not factor(LU, p, pivot):
+        return False
+    for _ in range(4):
+        for a in range(p):
+            part[a] = -mu[a] * g[a] - dot(B[a], y)
+        substitute(LU, p, pivot, part)
+        add_multiple(y, 1.0, part)
+    holds, missing, size = True, 0.0, 0.0
+    for i in range(contacts):
+        length = 0.0
+        for a in range(cone_first[i], cone_first[i + 1]):
+            length += y[a] * y[a]
+        cut = 1.0 / np.sqrt(length) if length > 1.0 else 1.0
+        holds = holds and length <= 1.0
+        for a in range(cone_first[i], cone_first[i + 1]):
+            r[a] = mu[a] * y[a] * cut
+    for a in range(p):
+        missing, size = max(missing, abs(dot(G[a], r) + g[a])), max(size, abs(g[a]))
+    return holds and missing <= TOLERANCE * size
+
+
+@nested
+def cut_off(w, r):
+    """Cut friction along one direction off at its limit, which it may exceed by rounding."""
+    cone_kind, cone_first, cone_size = whole(w, AT.cone_kind), whole(w, AT.cone_first), whole(w, AT.cone_size)
+    cone_mu = vector(w, AT.cone_mu)
+    for i in range(cone_size[1]):
+        normal = 0 if cone_kind[i] == FIXED else 1
+        a = cone_first[i] + normal
+        if cone_first[i + 1] - a == 1:
+            limit = cone_mu[i] * (abs(r[a - 1]) if normal else 1.0)
+            r[a] = min(max(r[a], -limit), limit)
+
+
+@nested
 def solve_cones(w, rows, contacts):
     """Solve the problem in w.G, w.g; return whether its laws hold."""
     powers, cone_r, missed = vector(w, AT.powers), vector(w, AT.cone_r), vector(w, AT.missed)
@@ -850,10 +916,21 @@ def solve_cones(w, rows, contacts):
         r[0] = max(0.0, -g[0] / G[0, 0]) if G[0, 0] > 0.0 else 0.0
         cone_r[0], powers[RESIDUAL] = r[0], 0.0
         return G[0, 0] > 0.0 or g[0] >= 0.0
+    if shared_evenly(w, G, g, r):
+        copy_to(cone_r, r)
+        powers[RESIDUAL] = 0.0
+        return True
     residual, _ = attempt(
         G, g, cone_first[: contacts + 1].copy(), cone_mu[:contacts].copy(), COULOMB, cone_kind[:contacts].copy(),
         cone_sliding[:contacts].copy(), cone_s[:rows].copy(), r, TOLERANCE, SWEEPS, NEWTON,
     )  # fmt: skip
+    # two steps of Newton's more: the end of redundant sticking is found from accelerations that are nearly zero
+    if 0.0 < residual <= TOLERANCE:
+        residual, _ = attempt(
+            G, g, cone_first[: contacts + 1].copy(), cone_mu[:contacts].copy(), COULOMB, cone_kind[:contacts].copy(),
+            cone_sliding[:contacts].copy(), cone_s[:rows].copy(), r, 0.0, 0, 2,
+        )  # fmt: skip
+    cut_off(w, r)
     # reactions beyond what the data explain are part of a contradiction
     explained, sound = 0.0, residual <= ACCEPTED
     for j in range(rows):
@@ -1029,6 +1106,16 @@ def missed_rows(w):
 
 
 @nested
+def loads_are_sound(w):
+    """Return whether all given loads are finite and not negative."""
+    load, load_row, gapped = vector(w, AT.load), whole(w, AT.load_row), flags(w, AT.gapped)
+    sound = True
+    for i in range(load.size):
+        sound = sound and (gapped[i] or load_row[i] >= 0 or 0.0 <= load[i] < np.inf)
+    return sound
+
+
+@nested
 def solve_motion(w, t, careful):
     """Evaluate the terms at w.q, w.v and solve the mode; return how it ended."""
     mode_counts = whole(w, AT.mode_counts)
@@ -1036,6 +1123,8 @@ def solve_motion(w, t, careful):
     evaluate(w, t)
     if environment[FAILED] != 0.0:
         return CALLBACK
+    if not loads_are_sound(w):
+        return NO_LOAD
     if mode_counts[REDUNDANT]:
         code = decided(w)
     else:
@@ -1177,6 +1266,9 @@ def independent(G, p):
 CLOSED = 1e-15
 """Residuals below this are none."""
 
+PIVOT, LIGHT = 1e-9, 1e-12
+"""A row whose largest entry left is below this part of its size depends on rows above; masses that stand for none."""
+
 MOST_CLOSING = 3
 """Newton's steps onto positions at most."""
 
@@ -1280,7 +1372,75 @@ def move_onto(w, t):
         for j in range(n):
             v[j] += change[j]
         invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    if sticks_without_gap(w):
+        for _ in range(2):
+            if not round_off(w, missing, change):
+                break
+            invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
     return SOUND
+
+
+@nested
+def sticks_without_gap(w):
+    """Return whether a row of the mode is the tangent of a contact without a gap."""
+    mode_counts, kept, gapped = whole(w, AT.mode_counts), whole(w, AT.kept), flags(w, AT.gapped)
+    m = matrix(w, AT.A).shape[0]
+    found = False
+    for p in range(mode_counts[KEPT_ROWS]):
+        found = found or (kept[p] >= m and not gapped[(kept[p] - m) // 3])
+    return found
+
+
+@nested
+def round_off(w, missing, change):
+    """Move w.v so that rows of zeros and ones hold to the last bit: a block on a belt, blocks together.
+
+    Dependent velocities follow from independent ones through a row-reduced form of the rows, light coordinates first.
+    Return whether something was missing.
+    """
+    M, A, W = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.W)
+    psi, velocity, v = vector(w, AT.psi), vector(w, AT.velocity), vector(w, AT.v)
+    mode_counts, kept = whole(w, AT.mode_counts), whole(w, AT.kept)
+    n, m, count = M.shape[0], A.shape[0], mode_counts[KEPT_ROWS]
+    R, size, weight = np.zeros((count, n)), np.zeros(count), np.zeros(n)
+    pivots, heaviest, any_missing = np.full(count, -1), 1.0, False
+    for j in range(n):
+        heaviest = max(heaviest, M[j, j])
+    for j in range(n):
+        weight[j] = 1.0 / np.sqrt(M[j, j]) if M[j, j] > 0.0 else 1.0 / np.sqrt(LIGHT * heaviest)
+    for p in range(count):
+        row = kept[p]
+        missing[p] = -(psi[row] if row < m else velocity[row - m])
+        any_missing = any_missing or missing[p] != 0.0
+        for j in range(n):
+            R[p, j] = A[row, j] if row < m else W[row - m, j]
+            size[p] = max(size[p], abs(R[p, j]))
+    if not any_missing:
+        return False
+    for p in range(count):
+        column, largest = 0, -1.0
+        for j in range(n):
+            if abs(R[p, j]) * weight[j] > largest:
+                column, largest = j, abs(R[p, j]) * weight[j]
+        lead = R[p, column]
+        if abs(lead) <= PIVOT * size[p]:
+            continue
+        pivots[p] = column
+        missing[p] /= lead
+        for j in range(n):
+            R[p, j] /= lead
+        for o in range(count):
+            part = R[o, column]
+            if o != p and part != 0.0:
+                missing[o] -= part * missing[p]
+                add_multiple(R[o], -part, R[p])
+    fill(change, 0.0)
+    for p in range(count):
+        if pivots[p] >= 0:
+            change[pivots[p]] = missing[p]
+    for j in range(n):
+        v[j] += change[j]
+    return True
 
 
 def _project(address, first, stop, scratch):

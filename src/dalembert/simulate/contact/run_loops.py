@@ -145,6 +145,10 @@ TRIALS = 80
 OPENING, WEAK = 1e-9, 1e-12
 """Parts of the accelerations and of the forces below which they are none."""
 
+NEAR, APART_POINTS = 1e-5, 4.0
+"""Part of a step from which the end of sticking is extrapolated, and how many of it lie between the points: rounding of
+the first is hardly magnified."""
+
 DIP, ENDS = 0.2, 1e-6
 """A margin below this part of its largest may dip below zero between stages; stages this near to ends are ends."""
 
@@ -297,20 +301,26 @@ def take_shot(w, h, watch):
         code = stage(w, t + (rk_c[i] if i < 12 else 1.0) * h, i, watch)
         if code != SOUND:
             return code, np.inf
-    # the error of Hairer's dop853
+    # the error of Hairer's dop853; of vector systems that of work and heat, too
     five = three = 0.0
-    for j in range(2 * n):
+    count = 2 * n + 3 if limits[SIZED] else 2 * n
+    for j in range(count):
         e5 = e3 = 0.0
         for i in range(13):
             e5 += rk_fifth[i] * stages[i, j]
             e3 += rk_third[i] * stages[i, j]
-        size = abs(v0[j - n]) if j >= n else (max(abs(q0[j]), abs(stage_y[j] + q0[j])) if limits[SIZED] else 1.0)
+        if j >= 2 * n:
+            size = abs(clock[WORK + j - 2 * n])
+        elif j >= n:
+            size = abs(v0[j - n])
+        else:
+            size = max(abs(q0[j]), abs(stage_y[j] + q0[j])) if limits[SIZED] else 1.0
         scale = limits[ATOL] + limits[RTOL] * size
         five += (e5 / scale) ** 2
         three += (e3 / scale) ** 2
     ratio = 0.0
     if five > 0.0 or three > 0.0:
-        ratio = abs(h) * five / np.sqrt((five + 0.01 * three) * (2 * n))
+        ratio = abs(h) * five / np.sqrt((five + 0.01 * three) * count)
     if not np.isfinite(ratio):
         return NOT_FINITE, np.inf
     # the end, put back on the rows of the mode; y of the last stage is the end in the chart
@@ -883,7 +893,7 @@ def pinch(w, i, h, found):
 
 
 @nested
-def node(w, h, part, watched, loose, out):
+def node(w, h, part, watched, loose, slack, out):
     """Write all functions at a part of the step: the user's, then gaps without bounds; return whether none failed."""
     q0, v0, environment = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.environment)
     time, q1, v1 = vector(w, AT.time), vector(w, AT.q1), vector(w, AT.v1)
@@ -908,7 +918,10 @@ def node(w, h, part, watched, loose, out):
         time[0] = clock[T] + part * h
         invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
         for k in range(loose.size):
-            out[place] = gaps[loose[k]]
+            # a gap that has just opened begins at zero, up to rounding: it is closed where it is clearly below
+            if part == 0.0:
+                slack[k] = GRAZING if gaps[loose[k]] <= GRAZING else 0.0
+            out[place] = gaps[loose[k]] + slack[k]
             place += 1
     return True
 
@@ -933,12 +946,12 @@ def first_watched(w, h, watched, loose, ready, fired):
         if code != SOUND:
             return code, h, -2
         ready[0] = True
-    s, g, scale, values = nodes, node_values, node_scale, np.zeros(total)
+    s, g, scale, values, slack = nodes, node_values, node_scale, np.zeros(total), np.zeros(loose.size)
     end_q, end_v, more = q1.copy(), v1.copy(), sums.copy()
     count = GRID.size
     for j in range(count):
         s[j] = GRID[j]
-        if not node(w, h, GRID[j], watched, loose, values):
+        if not node(w, h, GRID[j], watched, loose, slack, values):
             return CALLBACK, h, -2
         for e in range(total):
             g[j, e] = values[e]
@@ -968,7 +981,7 @@ def first_watched(w, h, watched, loose, ready, fired):
                 found = CROSSING
             else:
                 at = s[found] + SPLIT * (s[found + 1] - s[found])
-                if not node(w, h, at, watched, loose, values):
+                if not node(w, h, at, watched, loose, slack, values):
                     return CALLBACK, h, -2
                 insert(s, g[:, :total], count, found, at, values, scale)
                 count, added = count + 1, added + 1
@@ -1083,17 +1096,101 @@ def first_change(w, h):
         if code != SOUND:
             return code, h, False
         if value <= 0.0:
-            code, at = locate(
-                w, MARGIN, 0, 1.0, low, looks[j], at_low, value, tolerance
-            )  # fmt: skip
+            code, at = located_change(w, h, low, looks[j], at_low, value, tolerance)
             return code, at, True
         low, at_low = looks[j], value
     if end > 0.0:
         if count:
             code, _ = shot(w, h, False)
         return code, h, False
-    code, at = locate(w, MARGIN, 0, 1.0, low, h, at_low, end, tolerance)
+    code, at = located_change(w, h, low, h, at_low, end, tolerance)
     return code, at, True
+
+
+@nested
+def located_change(w, h, low, high, at_low, at_high, tolerance):
+    """Step to where a margin reaches zero between two lengths of a step h; return how it ended, and the length."""
+    closed, slides, letting = flags(w, AT.closed), flags(w, AT.slides), matrix(w, AT.letting)
+    sticks = False
+    for i in range(closed.size):
+        letting[i, 0] = 0.0
+        sticks = sticks or (closed[i] and not slides[i])
+    code, at = locate(w, MARGIN, 0, 1.0, low, high, at_low, at_high, tolerance)
+    return edge(w, low, at, max(NEAR * h, tolerance)) if code == SOUND and sticks else (code, at)
+
+
+@nested
+def edge(w, low, at, near):
+    """Step to where contacts hold no more, if that is what happens at `at`; return how it ended, and the length.
+
+    What says it is zero before, grows from zero behind the edge, and is too small there to be told from zero: the force
+    beyond the limit, or, where rows depend on each other and forces are not unique, the relative acceleration that
+    complementarity gives. A parabola through three points on the right gives the edge; who lets go is seen there
+    (`letting`: who, and where to).
+    """
+    letting = matrix(w, AT.letting)
+    excess, who, code = np.zeros((3, letting.shape[0])), -1, SOUND
+    for p in range(3):
+        code, _ = guard(w, MARGIN, 0, 1.0, at + (1.0 + APART_POINTS * p) * near)
+        if code != SOUND:
+            break
+        first = beyond(w, excess[p], p == 0)
+        who = first if p == 0 else who
+        if who < 0:
+            break
+    if code == SOUND and who >= 0:
+        left = APART_POINTS * near * zero_before(excess[0, who], excess[1, who], excess[2, who])
+        if np.isfinite(left):
+            at = min(max(at + near - left, low), at)
+    else:
+        for i in range(letting.shape[0]):
+            letting[i, 0] = 0.0
+    code, _ = shot(w, at, False)
+    return code, at
+
+
+@nested
+def beyond(w, out, first):
+    """Write by how much sticking contacts do not hold; the first time note who lets go. Return who does most."""
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    tangents, load_row = whole(w, AT.tangents), whole(w, AT.load_row)
+    contact_rate, acceleration = vector(w, AT.contact_rate), vector(w, AT.acceleration)
+    reactions, lam, load = vector(w, AT.reactions), vector(w, AT.lam), vector(w, AT.load)
+    letting = matrix(w, AT.letting)
+    pull = noise = largest = 0.0
+    who = -1
+    for j in range(reactions.size):
+        pull = max(pull, abs(reactions[j]))
+    for j in range(acceleration.size):
+        noise = max(noise, abs(acceleration[j]))
+    pull, noise = WEAK * (1.0 + pull), OPENING * (1.0 + noise)
+    for i in range(closed.size):
+        if not closed[i] or slides[i] or tangents[i] == 0 or not static_applies(w, i):
+            continue
+        N = reactions[3 * i] if gapped[i] else (abs(lam[load_row[i]]) if load_row[i] >= 0 else load[i])
+        if gapped[i] and not pull < N:
+            continue  # it opens
+        x, y, least_seen = contact_rate[3 * i + 1], contact_rate[3 * i + 2], noise
+        out[i] = np.sqrt(x * x + y * y)
+        if out[i] <= noise:
+            x, y, least_seen = -reactions[3 * i + 1], -reactions[3 * i + 2], pull
+            out[i] = np.sqrt(x * x + y * y) - static(w, i) * N
+        if first and out[i] > least_seen:
+            letting[i, 0], letting[i, 1], letting[i, 2] = 1.0, x, y
+            if out[i] > largest:
+                who, largest = i, out[i]
+    return who
+
+
+@nested
+def zero_before(a, b, c):
+    """Return how far left of 0 the parabola through (0, a), (1, b), (2, c) has its zero."""
+    curve = 0.5 * (c - 2.0 * b + a)
+    slope = b - a - curve
+    under = slope * slope - 4.0 * curve * a
+    if slope == 0.0 or under < 0.0:
+        return np.nan
+    return 2.0 * a / (slope + np.sign(slope) * np.sqrt(under))
 
 
 @nested
@@ -1240,6 +1337,7 @@ def do_settle(w):
         noise = OPENING * (1.0 + noise)
         opened = begins = False
         fill(goes, False)
+        weakest, excess = -1, pull
         for i in range(k):
             leaves = contact_rate[3 * i] > noise or needed[3 * i] < -pull
             goes[i] = closed[i] and gapped[i] and reactions[3 * i] <= pull and leaves
@@ -1264,9 +1362,12 @@ def do_settle(w):
             if np.sqrt(x * x + y * y) > noise:
                 let_go(w, i, x, y)
                 begins = True
-            elif static(w, i) * load - force < -pull and load > 0.0:
-                let_go(w, i, -needed[3 * i + 1], -needed[3 * i + 2])
-                begins = True
+            elif force - static(w, i) * load > excess and load > 0.0:
+                weakest, excess = i, force - static(w, i) * load
+        # next to the edge nobody is seen to slip: who is most beyond its limit lets go, others may hold then
+        if not begins and weakest >= 0:
+            let_go(w, weakest, -needed[3 * weakest + 1], -needed[3 * weakest + 2])
+            begins = True
         if not begins:
             # complementarity holds all: the forces of the mode are another choice of redundant ones
             return SOUND
@@ -1530,7 +1631,7 @@ def do_change(w):
     clock, velocity = vector(w, AT.clock), vector(w, AT.velocity)
     closed, slides = flags(w, AT.closed), flags(w, AT.slides)
     calls = whole_matrix(w, AT.calls)
-    direction = matrix(w, AT.direction)
+    direction, letting = matrix(w, AT.direction), matrix(w, AT.letting)
     tangents = whole(w, AT.tangents)
     k, t = closed.size, clock[T]
     old = np.zeros(k, np.int64)
@@ -1549,6 +1650,11 @@ def do_change(w):
             if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(STILL, 1e-6 * terms_of(w, i)):
                 continue  # its path has turned by a right angle: it slides on
             slides[i], arrived = False, True
+    # those that let go although nothing is seen of it yet
+    for i in range(k):
+        if letting[i, 0] != 0.0 and closed[i] and not slides[i]:
+            let_go(w, i, letting[i, 1], letting[i, 2])
+        letting[i, 0] = 0.0
     # contacts that come to rest together
     for i in range(k):
         if arrived and closed[i] and slides[i]:
@@ -1614,6 +1720,17 @@ def follow(w):
 
 
 @nested
+def within_limit(w, i):
+    """Return the force of a contact that sticks along one direction, without what it exceeds its limit by rounding."""
+    reactions, lam, load = vector(w, AT.reactions), vector(w, AT.lam), vector(w, AT.load)
+    gapped, load_row = flags(w, AT.gapped), whole(w, AT.load_row)
+    N = reactions[3 * i] if gapped[i] else (abs(lam[load_row[i]]) if load_row[i] >= 0 else load[i])
+    force, limit = reactions[3 * i + 1], static(w, i) * N
+    rounding = limit < abs(force) <= limit + WEAK * (1.0 + limit)
+    return limit * np.sign(force) if rounding else force
+
+
+@nested
 def record(w, h, work, heat, friction):
     """Write a sample of the motion that was solved last."""
     tally = whole(w, AT.tally)
@@ -1622,8 +1739,9 @@ def record(w, h, work, heat, friction):
     reactions, contact_rate = vector(w, AT.reactions), vector(w, AT.contact_rate)
     sample_q, sample_v, sample_a = matrix(w, AT.sample_q), matrix(w, AT.sample_v), matrix(w, AT.sample_a)
     sample_lam, sample_sums, sample_r = matrix(w, AT.sample_lam), matrix(w, AT.sample_sums), matrix(w, AT.sample_r)
-    closed, gapped = flags(w, AT.closed), flags(w, AT.gapped)
-    sample_mode = whole_matrix(w, AT.sample_mode)
+    sample_u, velocity, tangents = matrix(w, AT.sample_u), vector(w, AT.velocity), whole(w, AT.tangents)
+    closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
+    sample_mode, direction = whole_matrix(w, AT.sample_mode), matrix(w, AT.direction)
     axes = cube(w, AT.axes)
     row = tally[SAMPLES]
     sample_t[row] = time[0]
@@ -1632,9 +1750,21 @@ def record(w, h, work, heat, friction):
     copy_to(sample_a[row], acceleration)
     copy_to(sample_lam[row], lam)
     for i in range(closed.size):
+        # a plane is at rest where its velocity along the way that it came has ended
+        arrived = (
+            closed[i]
+            and slides[i]
+            and tangents[i] == 2
+            and (velocity[3 * i + 1] * direction[i, 0] + velocity[3 * i + 2] * direction[i, 1] <= 0.0)
+        )
         for j in range(3):
             sample_r[row, 3 * i + j] = reactions[3 * i + j]
-            if axes.shape[0]:
+            if j == 1 and tangents[i] == 1 and closed[i] and not slides[i]:
+                sample_r[row, 3 * i + 1] = within_limit(w, i)
+            # what sticks has no relative velocity, whatever rounding says
+            held = closed[i] and (j == 0 or not (slides[i] or gapped[i]) or arrived)
+            sample_u[row, 3 * i + j] = 0.0 if held else velocity[3 * i + j]
+            if axes.shape[0] and gapped[i]:
                 sample_r[row, 3 * i + j] = (
                     axes[i, 0, j] * reactions[3 * i]
                     + axes[i, 1, j] * reactions[3 * i + 1]

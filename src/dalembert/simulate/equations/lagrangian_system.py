@@ -499,6 +499,8 @@ def _content_of(function: ca.Function, lagrangian: Lagrangian) -> str:
                  program.result_value):  # fmt: skip
         digest.update(np.ascontiguousarray(part).tobytes())
     digest.update(repr((lagrangian.coordinates, lagrangian.names, lagrangian.holonomic)).encode())
+    contacts = [(type(one).__name__, one.name) for one in (*lagrangian.contacts, *lagrangian.unilateral)]
+    digest.update(repr(contacts).encode() if contacts else b"")
     return digest.hexdigest()
 
 
@@ -530,6 +532,7 @@ def from_data(data: dict[str, Any]) -> Lagrangian:
     system.symbols = Symbols(q, v, ca.SX(0, 1), t, system.parameters)
     matrices = dict(zip(MATRICES, function.call([q, v, t, column]), strict=True))
     system.names, system.coordinates, system.contacts = tuple(data["names"]), tuple(data["coordinates"]), ()
+    system.unilateral = ()
     system.expressions = Expressions(**matrices, names=system.names, holonomic=tuple(data["holonomic"]))
     system._contact_expressions = derive_contacts(system.symbols, (), system.coordinates, system.names)
     memory_of(system, "time").get("function", lambda: function)

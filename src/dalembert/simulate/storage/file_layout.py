@@ -39,8 +39,12 @@ DIMENSIONS = {
     "work": (), "step": (), "heat": (), "contact_forces": ("contact_component",), "modes": ("contact",),
     "contact_status": (), "contact_residual": (), "friction_work": (), "impulses": ("impulse_component",),
     "impact": ("certificate",),
+    "relative_velocity": ("contact_component",),
 }  # fmt: skip
 """Second dimension of every field of a sample."""
+
+COMPONENTS = {0: (), 1: ("",), 2: ("[0]", "[1]"), 3: (" x", " y", " z")}
+"""Ends of the names of a contact's components, by their number."""
 
 UNITS = {"t": "s", "work": "J", "heat": "J", "step": "s"}
 
@@ -79,12 +83,22 @@ def names_of(session: Session) -> dict[str, tuple[str, ...]]:
     """Return the names along every second dimension."""
     m = session.system
     contacts = tuple(session.extra.get("contact_names", ()))
-    parts = tuple(f"{name} {part}" for name in contacts for part in ("x", "y", "z"))
+    widths = session.extra.get("contact_widths", (3,) * len(contacts))
+    parts = tuple(f"{name}{part}" for name, width in zip(contacts, widths, strict=True) for part in COMPONENTS[width])
     return {
         "configuration": m.configuration_names, "velocity": m.coordinates, "row": m.names, "contact": contacts,
         "contact_component": parts, "certificate": CERTIFICATE if contacts else (),
         "impulse_component": tuple(f"{name} {part}" for name in contacts for part in ("x", "y", "z")),
     }  # fmt: skip
+
+
+def widths_of(contacts: tuple[str, ...], parts: tuple[str, ...]) -> tuple[int, ...]:
+    """Return how many components every contact has, from their names in a file."""
+    widths, rest = [], list(parts)
+    for name in contacts:
+        width = next(n for n in (3, 2, 1, 0) if rest[:n] == [f"{name}{part}" for part in COMPONENTS[n]])
+        widths, rest = [*widths, width], rest[width:]
+    return tuple(widths)
 
 
 def create(file: Any, session: Session, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:

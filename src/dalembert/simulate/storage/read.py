@@ -27,6 +27,7 @@ from dalembert.simulate.storage.file_layout import (
     event_checksums,
     h5py,
     unpacked,
+    widths_of,
 )
 from dalembert.simulate.storage.text import session_of
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
@@ -100,7 +101,10 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
         for e in events if e["time"] <= block["t"][-1]
     ]  # fmt: skip
     if "contact" in file:
-        session.extra["contact_names"] = tuple(name.decode() for name in file["contact"][:])
+        names = session.extra["contact_names"] = tuple(name.decode() for name in file["contact"][:])
+        widths = widths_of(names, tuple(name.decode() for name in file["contact_component"][:]))
+        if set(widths) - {3}:
+            session.extra["contact_widths"] = widths
     session.status, session.message = str(file.attrs["status"]), str(file.attrs["message"])
     if session.status == "running":
         session.message = f"the run was killed after t = {block['t'][-1]:.9g} s; da.resume continues it"

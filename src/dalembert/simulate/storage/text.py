@@ -32,6 +32,8 @@ from dalembert.simulate.session import RunSettings, Session
 @cache
 def known_classes() -> dict[str, type]:
     """Return the dataclasses that may be in a file, by name."""
+    from dalembert.friction.laws.contacts import CONTACTS
+    from dalembert.friction.laws.laws import LAWS
     from dalembert.model.constraints import KINDS
     from dalembert.model.mechanism import inertia, parts, placement
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -40,6 +42,7 @@ def known_classes() -> dict[str, type]:
     from dalembert.simulate.events.asked import EventWatch as Watch
 
     classes: list[type] = [Mechanism, inertia.Inertia, placement.Placement, Table, Watch, *KINDS, *CONTACT_CLASSES]
+    classes += [*CONTACTS, *LAWS]
     classes += [kind for kind in vars(parts).values() if isinstance(kind, type) and kind.__module__ == parts.__name__]
     return {kind.__name__: kind for kind in classes}
 
@@ -201,7 +204,7 @@ def describe(session: Session) -> dict[str, Any]:
         "schema": SCHEMA,
         "dalembert": __version__,
         "system_name": m.name,
-        "system": _text(as_data(m) if isinstance(m, LagrangianSystem) else m),
+        "system": _system_text(m),
         "content": m.content(),
         "settings": as_text(asdict(session.settings)),
         "force": _text(session.controller.given),
@@ -214,6 +217,15 @@ def describe(session: Session) -> dict[str, Any]:
         "status": "running",
         "message": "",
     }
+
+
+def _system_text(m: Any) -> str:
+    """Return a system as text; a Lagrangian's contacts are expressions and laws, which are not stored."""
+    if not isinstance(m, LagrangianSystem):
+        return _text(m)
+    if m.given.contacts or m.given.unilateral:
+        return f"{MISSING}a Lagrangian with contacts, whose laws may be code"
+    return _text(as_data(m))
 
 
 def _text(value: Any) -> str:
