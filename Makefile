@@ -22,7 +22,9 @@ demo: $(STAMP)
 	$(BIN)/dalembert demo
 	$(BIN)/dalembert warm
 
-test: lint types layers pytest
+test: $(STAMP)
+	$(MAKE) --jobs=2 lint types layers
+	$(MAKE) pytest
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
