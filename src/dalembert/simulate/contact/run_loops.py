@@ -2293,7 +2293,7 @@ def step(w, watched, loose_all, ready, fired):
         return CALLBACK
     tally[STEPS] += 1
     code = standstill(w, h)
-    if changed and not strikes:
+    if (changed or edge) and not strikes:
         for j in range(late.size - 1):
             late[j] = late[j + 1]
         late[late.size - 1] = end
