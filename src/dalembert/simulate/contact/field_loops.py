@@ -215,12 +215,11 @@ def leaves(w, f):
 
 
 @nested
-def on_edge(w, f):
-    """Return whether the foot of a sphere is where slopes around it differ."""
+def on_edge(w, f, normal):
+    """Return whether the foot of a sphere is where slopes around it differ from a normal."""
     if is_point(w, f):
         return False
-    i, foot, n, place = whole(w, AT.field_pair)[f], matrix(w, AT.feet)[f], np.zeros(3), np.zeros(3)
-    normal = cube(w, AT.axes)[i, 0]
+    foot, n, place = matrix(w, AT.feet)[f], np.zeros(3), np.zeros(3)
     worst = 0.0
     for a in range(2):
         for b in range(2):

@@ -2037,7 +2037,7 @@ def accepted_in_cells(w, h):
     rooms, leaving = np.zeros(count), np.zeros(count, np.bool_)
     for f in range(count):
         if closed[field_pair[f]]:
-            if on_edge(w, f):
+            if on_edge(w, f, cube(w, AT.axes)[field_pair[f], 0]):
                 tally[WHO] = field_pair[f]
                 return ROLLING, h, False
             set_cell(w, f)
@@ -2090,7 +2090,11 @@ def step_behind(w):
     q0, v0, clock = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.clock)
     chart_base, way, moved = vector(w, AT.chart_base), vector(w, AT.way), vector(w, AT.moved)
     field_pair, tally, closed = whole(w, AT.field_pair), whole(w, AT.tally), flags(w, AT.closed)
-    calls = whole_matrix(w, AT.calls)
+    calls, axes = whole_matrix(w, AT.calls), cube(w, AT.axes)
+    terms_at(w, q0, v0, clock[T])
+    normals = np.zeros((field_pair.size, 3))
+    for f in range(field_pair.size):
+        copy_to(normals[f], axes[field_pair[f], 0])
     time = WIDTH
     for _ in range(DOUBLINGS):
         copy_to(chart_base, q0)
@@ -2107,7 +2111,7 @@ def step_behind(w):
         time *= 2.0
     copy_to(q0, moved)
     for f in range(field_pair.size):
-        if closed[field_pair[f]] and on_edge(w, f):
+        if closed[field_pair[f]] and on_edge(w, f, normals[f]):
             tally[WHO] = field_pair[f]
             return ROLLING
     return SOUND
@@ -2289,7 +2293,7 @@ def step(w, watched, loose_all, ready, fired):
         return CALLBACK
     tally[STEPS] += 1
     code = standstill(w, h)
-    if changed and not strikes:
+    if (changed or edge) and not strikes:
         for j in range(late.size - 1):
             late[j] = late[j + 1]
         late[late.size - 1] = end
