@@ -20,6 +20,7 @@ from dalembert.friction import (
     Stribeck,
     Unilateral,
 )
+from dalembert.model import Matrices
 from dalembert.simulate.dry.simulate import simulate as simulate_dry
 from tests.simulate.belt_events import EVENTS
 
@@ -356,8 +357,25 @@ def test_a_law_that_pushes_is_named_where_it_does():
     q, v = ca.SX.sym("q"), ca.SX.sym("v")
     law = ExpressionLaw(s, 1.0 - t, state=(q, v, t), static_limit=1.0)
     block = da.Lagrangian(q, v, v**2 / 2, friction=[JointFriction("pad", 0, law)], time=t)
-    with pytest.raises(da.ModelError, match=r"'pad': the friction law is not dissipative.*t = 1\.0"):
+    with pytest.raises(da.ModelError, match=r"'pad': the friction law is not dissipative.*t = 1 s"):
         da.simulate(block, 2.0, [0.0], [5.0])
     fading = da.Lagrangian(q, v, v**2 / 2, friction=[Bounded("pad", v, 1.0, load=1.0 - t)], time=t)
     with pytest.raises(da.ModelError, match=r"'pad': its load is -.*not negative"):
         da.simulate(fading, 2.0, [0.0], [5.0])
+
+
+def test_an_error_in_a_function_of_the_system_is_named_with_its_time():
+    def force(q, v, t):
+        if t > 0.5:
+            raise ZeroDivisionError("no oil")
+        return np.array([1.0])
+
+    dry = Matrices({"x": 1.0}, force=force, friction=[Bounded("pad", [1.0], 0.2)])
+    with pytest.raises(
+        da.ModelError, match=r"a function of the system failed at t = 0\.5.*ZeroDivisionError: no oil"
+    ) as caught:
+        da.simulate(dry, 1.0, [0.0], [0.0])
+    assert caught.value.trajectory.t[-1] == pytest.approx(0.5, abs=1e-9)
+    with pytest.raises(da.ModelError, match="'moreau' is not one of those with dry friction"):
+        da.simulate(dry, 1.0, [0.0], [0.0], method="moreau")
+    assert da.simulate(dry, 0.4, [0.0], [0.0], method="hybrid", stepper="radau").method == "radau"

@@ -312,6 +312,9 @@ def kind_of(system: Any) -> str:
     )
 
 
+PLAIN_STEPPERS = ("dopri5", "rk4", "radau")
+"""Steppers of runs with dry friction beside those of the contact engine: from event to event, interpreted."""
+
 EVENT_DRIVEN = ("auto", "hybrid", "events", "dop853")
 """Names under which systems with dry friction go from event to event in compiled loops, whose steps are of order 8."""
 
@@ -345,9 +348,15 @@ def _simulate_dry(system: Any, duration: float, q: Any, v: Any, given: dict[str,
         taken["force"] = Forces(law)
         taken["breaks"] = [*checked_breaks(taken["breaks"]), *law.stops(given["t"], given["t"] + duration)]
     method, way = given["method"], {}
-    if method in ("dop853", "dopri5", "rk4", "radau"):
+    known = (*EVENT_DRIVEN, *PLAIN_STEPPERS, "fixed")
+    if not isinstance(method, str) or method not in known:
+        raise ModelError(
+            f"method={method!r} is not one of those with dry friction: {', '.join(map(repr, known))}",
+            near=near_matches(str(method), known),
+        )
+    if method in ("dop853", *PLAIN_STEPPERS):
         way = {"stepper": method}
-    elif method != "auto":
+    elif method == "fixed":
         way = {"method": method}
     return simulate_friction(system, duration, q, v, **taken | way | options)
 

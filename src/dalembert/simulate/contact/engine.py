@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy.integrate import DOP853
 
-from dalembert.errors import ModelError, SolvabilityError
+from dalembert.errors import DalembertError, ModelError, SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
 from dalembert.kernel import Kernel
@@ -332,7 +332,15 @@ class ContactEngine:
     def _terms(self) -> None:
         w, s = self.at, self.system
         assert s.function is not None
-        for name, value in s.function(w.q.copy(), w.v.copy(), float(w.time[0])).items():
+        t = float(w.time[0])
+        try:
+            terms = s.function(w.q.copy(), w.v.copy(), t)
+        except DalembertError:
+            raise
+        except Exception as error:
+            said = f"{type(error).__name__}: {error}"
+            raise ModelError(f"a function of the system failed at t = {t:.9g} s: {said}") from error
+        for name, value in terms.items():
             getattr(w, "velocity" if name == "u" else name)[...] = value
 
     def _bind_chart(self, chart: Any) -> None:
@@ -698,7 +706,7 @@ class ContactRun:
         if s.checkpoint is None:
             refuse_penetration(self.names, e.gaps())
         most = MOST if s.on_step is None else 1
-        with guarded(s, lambda: float(e.at.environment[0]), self._finish):
+        with guarded(s, lambda: float(e.at.time[0]), self._finish):
             stops = [*s.stops, s.settings.end]
             if s.checkpoint is None:
                 self._between(s.settings.start, stops[0])

@@ -1115,14 +1115,25 @@ def located_change(w, h, low, high, at_low, at_high, tolerance):
     for i in range(closed.size):
         letting[i, 0] = 0.0
         sticks = sticks or (closed[i] and not slides[i])
-    code, at = locate(w, MARGIN, 0, 1.0, low, high, at_low, at_high, tolerance)
-    return edge(w, low, at, max(NEAR * h, tolerance)) if code == SOUND and sticks else (code, at)
+    near = NEAR * h
+    if sticks and near > tolerance:
+        code, high = locate(w, MARGIN, 0, 1.0, low, high, at_low, at_high, near)
+        if code != SOUND:
+            return code, high
+        code, at, holds_no_more = edge(w, low, high, near)
+        if code != SOUND or holds_no_more:
+            return code, at
+        code, at_high = guard(w, MARGIN, 0, 1.0, high)
+        if code != SOUND or at_high > 0.0:
+            return code, high
+    return locate(w, MARGIN, 0, 1.0, low, high, at_low, at_high, tolerance)
 
 
 @nested
 def edge(w, low, at, near):
-    """Step to where contacts hold no more, if that is what happens at `at`; return how it ended, and the length.
+    """Step to where contacts hold no more, if that is what happens next to `at`.
 
+    Return how it ended, the length, and whether it is.
     What says it is zero before, grows from zero behind the edge, and is too small there to be told from zero: the force
     beyond the limit, or, where rows depend on each other and forces are not unique, the relative acceleration that
     complementarity gives. A parabola through three points on the right gives the edge; who lets go is seen there
@@ -1138,15 +1149,17 @@ def edge(w, low, at, near):
         who = first if p == 0 else who
         if who < 0:
             break
+    value = -1.0
     if code == SOUND and who >= 0:
         left = APART_POINTS * near * zero_before(excess[0, who], excess[1, who], excess[2, who])
         if np.isfinite(left):
             at = min(max(at + near - left, low), at)
-    else:
+            code, value = guard(w, MARGIN, 0, 1.0, at)
+    # something else happens before: nobody lets go yet
+    if value < 0.0:
         for i in range(letting.shape[0]):
             letting[i, 0] = 0.0
-    code, _ = shot(w, at, False)
-    return code, at
+    return code if value >= 0.0 else SOUND, at, value >= 0.0
 
 
 @nested
