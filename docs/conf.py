@@ -30,7 +30,7 @@ myst_heading_anchors = 3
 # Code cells run at every build; an exception, or a word on stderr, fails it.
 nb_execution_mode = "force"
 nb_execution_raise_on_error = True
-nb_execution_timeout = 120
+nb_execution_timeout = 600  # the first run of a page compiles the loops it needs
 nb_execution_show_tb = True
 nb_output_stderr = "warn"
 nb_merge_streams = True

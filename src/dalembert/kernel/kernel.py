@@ -10,8 +10,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kernel.arrays import call_flat, leading_axes
-from dalembert.kernel.engine import Evaluation, KernelOptions, make_engine, make_options
-from dalembert.kernel.source import FunctionSource
+from dalembert.kernel.engine import Evaluation, FunctionSource, KernelOptions, make_engine, make_options
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence

@@ -9,11 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from dalembert.kernel.arrays import check_inputs, make_outputs
-from dalembert.kernel.engine import KernelOptions
+from dalembert.kernel.engine import FunctionSource, KernelOptions
 from dalembert.kernel.program.lower import lower
 from dalembert.kernel.program.order import last_uses
 from dalembert.kernel.program.program import Op, Program
-from dalembert.kernel.source import FunctionSource
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The plain twin: one vectorised NumPy line per operation; the oracle of the compiled backends.

@@ -21,10 +21,9 @@ from dalembert.kernel import cache
 from dalembert.kernel.arrays import Arguments, check_inputs, make_outputs
 from dalembert.kernel.c.printer import print_c
 from dalembert.kernel.cache import fingerprint
-from dalembert.kernel.engine import KernelOptions, Workers
+from dalembert.kernel.engine import FunctionSource, KernelOptions, Workers
 from dalembert.kernel.program.lower import lower
 from dalembert.kernel.program.trace import ports, scalar_function
-from dalembert.kernel.source import FunctionSource
 
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-fPIC", "-shared")

@@ -12,11 +12,10 @@ import numpy as np
 from dalembert.errors import MissingExtraError, ShapeError, UnsupportedError
 from dalembert.kernel.arrays import Arguments, as_real, check_inputs
 from dalembert.kernel.cuda.printer import REGISTERS, Tuning, choose_tuning, print_cuda
-from dalembert.kernel.engine import KernelOptions
+from dalembert.kernel.engine import FunctionSource, KernelOptions
 from dalembert.kernel.program.lower import lower
 from dalembert.kernel.program.program import Port
 from dalembert.kernel.program.trace import scalar_function
-from dalembert.kernel.source import FunctionSource
 
 FLAGS = ("--std=c++14", "--fmad=false")  # fused operations are printed; the compiler adds none
 DLPACK_CUDA = 2

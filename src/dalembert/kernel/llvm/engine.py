@@ -19,11 +19,10 @@ from numpy.typing import NDArray
 from dalembert.kernel import cache
 from dalembert.kernel.arrays import Arguments, check_inputs, make_outputs
 from dalembert.kernel.cache import ALIGNMENT, CodeLayout, fingerprint
-from dalembert.kernel.engine import KernelOptions, Workers
+from dalembert.kernel.engine import FunctionSource, KernelOptions, Workers
 from dalembert.kernel.llvm.code_in_memory import Code, Machine
 from dalembert.kernel.program.program import Port
 from dalembert.kernel.short_call import data_address, short_call
-from dalembert.kernel.source import FunctionSource
 
 # Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's
 # own interval of switching (5 ms); and those that are not worth sharing among threads, some ten.

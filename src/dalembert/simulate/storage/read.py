@@ -17,7 +17,7 @@ from dalembert.checks import is_number
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.session import Session
-from dalembert.simulate.storage.file_layout import (
+from dalembert.simulate.storage.sink import (
     CHECKPOINT,
     DIMENSIONS,
     FORMER_MODES,

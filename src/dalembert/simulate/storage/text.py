@@ -196,7 +196,7 @@ MISSING = "not stored: "
 
 def describe(session: Session) -> dict[str, Any]:
     """Return the attributes of a file."""
-    from dalembert.simulate.storage.file_layout import SCHEMA
+    from dalembert.simulate.storage.sink import SCHEMA
 
     m = session.system
     events = {item.name: item for item in session.watches}
