@@ -18,8 +18,7 @@ from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.vectors import ZERO
 from dalembert.tree.algorithms.inverse import accelerations, body_forces, crba, joint_forces
 from dalembert.tree.algorithms.passive import joint_resistance, lift_forces, spring_forces
-from dalembert.tree.algorithms.sweep import inward, outward, pair_add
-from dalembert.tree.prepared.configuration import Posed, pose_tree
+from dalembert.tree.prepared.configuration import Posed, inward, outward, pair_add, pose_tree
 from dalembert.tree.prepared.link import Link, Tree
 from dalembert.types import Scalar
 

@@ -17,8 +17,7 @@ from dalembert.tree.algebra.screws import Pair, Pose
 from dalembert.tree.algebra.vectors import ZERO, Vector, cross
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations
 from dalembert.tree.algorithms.kinematics import columns, vector, velocities
-from dalembert.tree.algorithms.sweep import outward
-from dalembert.tree.prepared.configuration import Posed, pose_tree
+from dalembert.tree.prepared.configuration import Posed, outward, pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Scalar
 

@@ -10,8 +10,7 @@ from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.rigid import Rigid, inertial_force, momentum, rate_matrix
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.vectors import ZERO, Matrix, Vector, cross, scale
-from dalembert.tree.algorithms.sweep import inward, outward, pair_add
-from dalembert.tree.prepared.configuration import Posed
+from dalembert.tree.prepared.configuration import Posed, inward, outward, pair_add
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Scalar
 

@@ -12,8 +12,7 @@ from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.screws import Pair, Pose
 from dalembert.tree.algebra.vectors import ZERO, Matrix, Vector, cross
 from dalembert.tree.algorithms.inverse import accelerations
-from dalembert.tree.algorithms.sweep import outward, pair_add
-from dalembert.tree.prepared.configuration import Posed
+from dalembert.tree.prepared.configuration import Posed, outward, pair_add
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Scalar
 

@@ -18,8 +18,7 @@ from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.vectors import NOTHING, ZERO, Vector, cross, dot, scale
 from dalembert.tree.algorithms.inverse import accelerations, body_forces, joint_forces
 from dalembert.tree.algorithms.kinematics import velocities
-from dalembert.tree.algorithms.sweep import inward, pair_add
-from dalembert.tree.prepared.configuration import Posed
+from dalembert.tree.prepared.configuration import Posed, inward, pair_add
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Scalar
 

@@ -13,9 +13,8 @@ from dalembert.tree.algebra.rigid import momentum
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.dynamics import ArticulatedFactor, articulated_factor
 from dalembert.tree.algorithms.inverse import joint_forces
-from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.row_forces import RowForce
-from dalembert.tree.prepared.configuration import Posed
+from dalembert.tree.prepared.configuration import Posed, pair_add
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Scalar
 

@@ -22,11 +22,10 @@ from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.articulated import Articulated, articulated, carried
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.dynamics import REST, Pivot, accelerated, along_column, columns, joint_pivot, yielded
-from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import Load, TreeAcceleration, TreeSystem, scaled
 from dalembert.tree.block.probing import closed_configurations, neutral_if_met
 from dalembert.tree.block.row_forces import RowForce
-from dalembert.tree.prepared.configuration import Posed, pose_tree
+from dalembert.tree.prepared.configuration import Posed, pair_add, pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Array, Scalar
 

@@ -12,8 +12,8 @@ from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.tree.algebra.articulated import NONE, Articulated
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.dynamics import REST, ArticulatedFactor, Pivot
-from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import TreeSystem, scaled
+from dalembert.tree.prepared.configuration import pair_add
 from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------

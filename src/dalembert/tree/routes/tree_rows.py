@@ -17,9 +17,9 @@ from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.dynamics import columns
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces
 from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
-from dalembert.tree.algorithms.sweep import pair_add
 from dalembert.tree.block.articulated_system import Load, scaled
 from dalembert.tree.block.row_forces import RowForce, TreeMotion
+from dalembert.tree.prepared.configuration import pair_add
 from dalembert.types import Scalar
 
 if TYPE_CHECKING:
