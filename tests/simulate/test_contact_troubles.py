@@ -123,6 +123,23 @@ def test_time_steps_through_painleves_paradox_say_so(compiled):
     assert run.ok, run.message
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_time_steps_that_leave_an_indeterminate_state_say_so(compiled):
+    """Spinning at 8 rad/s lifts the tip of Painleve's rod, u_N' = G N + b: N = 0 is an answer, N = -b / G another."""
+    spin, c = 8.0, 0.5 * np.cos(np.deg2rad(45.0))
+    b = c * spin**2 - 9.81
+    for mu, status in ((2.0, "indeterminate"), (0.5, "completed")):
+        G = 1.0 + 12.0 * c**2 - mu * 12.0 * c**2
+        assert (b > 0.0 > G) == (mu == 2.0)
+        m, q, contacts = sliding_rod(mu)
+        v = [3.0 - c * spin, -c * spin, spin]
+        run = da.simulate(m, 0.02, q, v, contacts=contacts, method="moreau", compiled=compiled)
+        assert run.status == status, run.message
+        if mu == 2.0:
+            assert "steps that slide through Painleve's paradox: 1, the first at t = 0 s" in run.message
+            assert "Painleve" in da.simulate(m, 0.02, q, v, contacts=contacts, method="hybrid").message
+
+
 @pytest.mark.parametrize("e", [0.3, 0.6])
 def test_events_are_in_order_around_the_limit_of_impacts(e):
     """Two balls that bounce side by side, one of them falling onto the other's limit; a user's event between."""
