@@ -326,6 +326,39 @@ def test_steppers_without_joint_friction_say_so(method, tmp_path):
     assert loaded.message == run.message
 
 
+def test_joint_friction_is_left_out_where_that_is_asked_for(tmp_path):
+    """friction=False moves the arm as one without friction, and says so; a repetition and the file know it."""
+    m, bare = arm(friction=3.0).build(), arm().build()
+    run = da.simulate(m, 0.05, [0.0], friction=False, file=tmp_path / "run.h5")
+    assert run.method == "dop853"
+    np.testing.assert_array_equal(run.q, da.simulate(bare, 0.05, [0.0]).q)
+    assert (run.status, run.ignored) == ("simplified", ("dry friction of joints",))
+    assert run.notes == ("dry friction of 'hinge' does not act (friction=False)",)
+    for again in (da.Trajectory.load(tmp_path / "run.h5"), run.repeat()):
+        assert (again.status, again.ignored, again.notes) == (run.status, run.ignored, run.notes)
+    far = [Contact(Sphere("arm", 0.1, (1, 0, 0)), Plane(offset=-5.0))]
+    falling = da.simulate(m, 0.05, [0.0], contacts=far, method="hybrid", friction=False)
+    assert falling.ignored == run.ignored
+    assert falling.q[-1] == pytest.approx(run.q[-1], rel=1e-7)
+
+
+def test_joint_friction_is_missed_in_a_run_with_known_torques():
+    run = da.simulate(arm(friction=3.0).build(), 0.05, [0.0], known={"tau hinge": 1.0})
+    assert (run.status, run.ignored) == ("simplified", ("dry friction of joints",))
+    assert "dry friction" in run.message
+    assert da.simulate(arm().build(), 0.05, [0.0], known={"tau hinge": 1.0}).ok
+
+
+def test_what_friction_takes_is_told():
+    m = arm(friction=3.0).build()
+    with pytest.raises(da.ModelError, match="method='moreau' needs contacts= of shapes; dry friction of 'hinge'"):
+        da.simulate(m, 0.05, [0.0], method="moreau")
+    with pytest.raises(da.ModelError, match=r"friction=0\.3 must be True or False"):
+        da.simulate(m, 0.05, [0.0], friction=0.3)
+    with pytest.raises(da.ModelError, match="make it without them"):
+        da.simulate(da.examples.two_blocks(), 0.05, friction=False)
+
+
 def test_all_kinds_of_data_that_do_not_act_are_named():
     b = arm(friction=1.0, damping=0.1, stiffness=2.0, armature=0.1,
             limits={"lower": -1.0, "upper": 1.0, "velocity": 3.0, "effort": 5.0})  # fmt: skip
