@@ -76,3 +76,38 @@ def test_a_time_in_the_place_of_the_force_is_refused(name, call):
     make, q, v = SYSTEMS[name]
     with pytest.raises(da.ShapeError, match="force"):
         getattr(make(), call)(q, v, 0.5)
+
+
+def negative(moment, links=2):
+    """Return an arm of one or two links whose first has a negative moment of inertia, kg m^2."""
+    b = da.Builder("negative")
+    for k in range(links):
+        size = moment if k == 0 else 0.1
+        b.body(f"link {k}", mass=1.0, center=(0, 0, -0.1), inertia=(size, size, 0.1))
+        parent, at = ("world", (0, 0, 0)) if k == 0 else ("link 0", (0, 0, -0.2))
+        b.joint(f"joint {k}", "revolute", parent=parent, child=f"link {k}", axis=(0, 1, 0), position=at)
+    return b.build(allow_unphysical=True)
+
+
+def test_negative_inertia_is_no_singular_mass_matrix():
+    """A pivot of -0.49 kg m^2 is not a coordinate that nothing resists."""
+    with pytest.raises(da.ModelError, match=r"resists the coordinate 'joint 0' is negative, -0.49"):
+        negative(-0.5, links=1).forward([0.3], [0.0])
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_an_indefinite_mass_matrix_has_no_answer(held):
+    """M has a negative eigenvalue, along the admissible motion too: `forward`, `solve` and runs say so."""
+    m = negative(-5.0)
+    m = m.constrain(da.Servo("joint 1", lambda t: 0.1 * t)) if held else m
+    q, v = np.array([0.3, 0.0]), np.array([0.0, 0.1])
+    assert np.linalg.eigvalsh(m.mass_matrix(q))[0] < 0.0 < negative(0.1).mass_matrix(q)[0, 0]
+    found = m.forward(np.array([q, q]), np.array([v, v]))
+    assert (np.asarray(found.status) == da.Status.INDEFINITE).all()
+    assert np.isnan(found.acceleration).all()
+    with pytest.raises(da.SolvabilityError, match="negative along an admissible motion"):
+        m.solve(q, v)
+    with pytest.raises(da.ModelError, match="of 'link 0' are negative"):
+        da.simulate(m, 0.1, q, v)
+    light = negative(-0.005)
+    assert light.forward(q, v).ok

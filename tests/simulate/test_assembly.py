@@ -58,6 +58,10 @@ def test_unreachable_targets_are_told_with_what_remains():
     found = m.assemble([0.3, 0.2])
     assert not found.ok
     assert found.gap == pytest.approx(0.5, abs=1e-6)
+    with pytest.raises(da.ModelError, match="no motion from here makes the gap smaller"):
+        da.simulate(m, 1.0, found.q)
+    with pytest.raises(da.ModelError, match=r"mechanism\.assemble\(q\) closes loops from a guess"):
+        da.simulate(m, 1.0, [0.3, 0.2])
     assert "target" in str(found)
     np.testing.assert_allclose(found.q[:1], [np.pi / 2], atol=1e-4)
     with pytest.raises(da.SolvabilityError, match="loops"):

@@ -123,6 +123,23 @@ def test_time_steps_through_painleves_paradox_say_so(compiled):
     assert run.ok, run.message
 
 
+@pytest.mark.parametrize("compiled", [True, False])
+def test_time_steps_that_leave_an_indeterminate_state_say_so(compiled):
+    """Spinning at 8 rad/s lifts the tip of Painleve's rod, u_N' = G N + b: N = 0 is an answer, N = -b / G another."""
+    spin, c = 8.0, 0.5 * np.cos(np.deg2rad(45.0))
+    b = c * spin**2 - 9.81
+    for mu, status in ((2.0, "indeterminate"), (0.5, "completed")):
+        G = 1.0 + 12.0 * c**2 - mu * 12.0 * c**2
+        assert (b > 0.0 > G) == (mu == 2.0)
+        m, q, contacts = sliding_rod(mu)
+        v = [3.0 - c * spin, -c * spin, spin]
+        run = da.simulate(m, 0.02, q, v, contacts=contacts, method="moreau", compiled=compiled)
+        assert run.status == status, run.message
+        if mu == 2.0:
+            assert "steps that slide through Painleve's paradox: 1, the first at t = 0 s" in run.message
+            assert "Painleve" in da.simulate(m, 0.02, q, v, contacts=contacts, method="hybrid").message
+
+
 @pytest.mark.parametrize("e", [0.3, 0.6])
 def test_events_are_in_order_around_the_limit_of_impacts(e):
     """Two balls that bounce side by side, one of them falling onto the other's limit; a user's event between."""
@@ -307,6 +324,39 @@ def test_steppers_without_joint_friction_say_so(method, tmp_path):
     assert (loaded.status, loaded.ignored) == (run.status, run.ignored)
     assert loaded.notes == run.notes
     assert loaded.message == run.message
+
+
+def test_joint_friction_is_left_out_where_that_is_asked_for(tmp_path):
+    """friction=False moves the arm as one without friction, and says so; a repetition and the file know it."""
+    m, bare = arm(friction=3.0).build(), arm().build()
+    run = da.simulate(m, 0.05, [0.0], friction=False, file=tmp_path / "run.h5")
+    assert run.method == "dop853"
+    np.testing.assert_array_equal(run.q, da.simulate(bare, 0.05, [0.0]).q)
+    assert (run.status, run.ignored) == ("simplified", ("dry friction of joints",))
+    assert run.notes == ("dry friction of 'hinge' does not act (friction=False)",)
+    for again in (da.Trajectory.load(tmp_path / "run.h5"), run.repeat()):
+        assert (again.status, again.ignored, again.notes) == (run.status, run.ignored, run.notes)
+    far = [Contact(Sphere("arm", 0.1, (1, 0, 0)), Plane(offset=-5.0))]
+    falling = da.simulate(m, 0.05, [0.0], contacts=far, method="hybrid", friction=False)
+    assert falling.ignored == run.ignored
+    assert falling.q[-1] == pytest.approx(run.q[-1], rel=1e-7)
+
+
+def test_joint_friction_is_missed_in_a_run_with_known_torques():
+    run = da.simulate(arm(friction=3.0).build(), 0.05, [0.0], known={"tau hinge": 1.0})
+    assert (run.status, run.ignored) == ("simplified", ("dry friction of joints",))
+    assert "dry friction" in run.message
+    assert da.simulate(arm().build(), 0.05, [0.0], known={"tau hinge": 1.0}).ok
+
+
+def test_what_friction_takes_is_told():
+    m = arm(friction=3.0).build()
+    with pytest.raises(da.ModelError, match="method='moreau' needs contacts= of shapes; dry friction of 'hinge'"):
+        da.simulate(m, 0.05, [0.0], method="moreau")
+    with pytest.raises(da.ModelError, match=r"friction=0\.3 must be True or False"):
+        da.simulate(m, 0.05, [0.0], friction=0.3)
+    with pytest.raises(da.ModelError, match="make it without them"):
+        da.simulate(da.examples.two_blocks(), 0.05, friction=False)
 
 
 def test_all_kinds_of_data_that_do_not_act_are_named():

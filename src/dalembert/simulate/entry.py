@@ -10,7 +10,7 @@ import numpy as np
 
 from dalembert.checks import finite_vector, is_number
 from dalembert.errors import ModelError, ShapeError
-from dalembert.model.mechanism.project import CONTRADICTING
+from dalembert.model.mechanism.project import CONTRADICTING, closest, residual_sizes
 from dalembert.names import near_matches
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
 from dalembert.simulate.equations.controller import Controller, controller
@@ -92,12 +92,13 @@ DIFFERENCE = 1e-6
 
 
 def choose(
-    system: Any, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any], t: float = 0.0
-) -> tuple[str, str]:
+    system: Any, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any], t: float = 0.0,
+    friction: bool = True,
+) -> tuple[str, str]:  # fmt: skip
     """Return a method and the reason for it, in words."""
     if contacts is not None:
         return _choose_with_contacts(system, contacts, q, numbers)
-    rubbing = rubbing_contacts(system)
+    rubbing = rubbing_contacts(system, friction)
     if rubbing:
         some = "1 contact" if len(rubbing) == 1 else f"{len(rubbing)} contacts"
         return "hybrid", f"{some} of the system: from event to event, every impact, stick and slip located"
@@ -123,12 +124,13 @@ def choose(
     return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
 
 
-def rubbing_contacts(system: Any) -> tuple[str, ...]:
-    """Return the names of contacts with dry friction that a system has by itself: of a mechanism its joints'."""
+def rubbing_contacts(system: Any, friction: bool = True) -> tuple[str, ...]:
+    """Return the names of contacts with dry friction that a system has by itself; of a mechanism: its joints."""
     given = getattr(system, "given", None)
     if given is not None:
         return tuple(one.name for one in (*given.contacts, *getattr(given, "unilateral", ())))
-    return tuple(name for name, limit in zip(system.coordinates, system.friction, strict=True) if limit > 0.0)
+    limits = zip(system.coordinates, system.friction, strict=True) if friction else ()
+    return tuple(name for name, limit in limits if limit > 0.0)
 
 
 def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
@@ -186,6 +188,9 @@ CONSISTENT = 1e-6
 """Initial states may miss the constraints by this part of the system's size (or so many radians, per second for
 velocities), and are then put onto them."""
 
+LEAST_GAP = 0.999
+"""Part of the residuals that remains where a configuration has the least gap around it."""
+
 ON_MANIFOLD = 1e-13
 """States that miss the constraints by less of that size are taken as they are: a run can be repeated bit for bit."""
 
@@ -199,6 +204,7 @@ def simulate(
     t: float = 0.0,
     force: Any = None,
     contacts: Any = None,
+    friction: bool = True,
     known: Any = None,
     events: Any = None,
     method: str = "auto",
@@ -233,6 +239,8 @@ def simulate(
     contacts
         Of a mechanism: a list of `dalembert.simulate.contact` shapes and planes, which may touch, and of
         `dalembert.friction` contacts along rows of numbers or joints, which rub.
+    friction
+        False leaves the dry friction of a mechanism's joints out; `run.ignored` and the status say so.
     known
         What is known in time, by name: coordinates, torques or controls, variables of a tableau, signals of a DAE, each
         a number, an expression of time, a table or a function. The equations are then solved in their implicit form, as
@@ -274,11 +282,12 @@ def simulate(
         function is raised, with the trajectory so far as its attribute `trajectory`.
     """
     given: dict[str, Any] = {
-        "t": t, "force": force, "contacts": contacts, "known": known, "events": events, "method": method, "rtol": rtol,
-        "atol": atol, "step": step, "max_step": max_step, "every": every, "breaks": breaks,
-        "event_tolerance": event_tolerance, "on_step": on_step, "file": file, "progress": progress,
+        "t": t, "force": force, "contacts": contacts, "friction": friction, "known": known, "events": events,
+        "method": method, "rtol": rtol, "atol": atol, "step": step, "max_step": max_step, "every": every,
+        "breaks": breaks, "event_tolerance": event_tolerance, "on_step": on_step, "file": file, "progress": progress,
     }  # fmt: skip
     kind = kind_of(system)
+    _refuse_friction(system, friction)
     if kind == "implicit" or known is not None:
         from dalembert.simulate.implicit import simulate_implicit
 
@@ -329,6 +338,17 @@ def _from_event_to_event(given: dict[str, Any], options: dict[str, Any]) -> bool
     return True
 
 
+def _refuse_friction(system: Any, friction: Any) -> None:
+    """Refuse a `friction=` that is no truth value, or that would leave out contacts which a system is made of."""
+    if not isinstance(friction, bool | np.bool_):
+        raise ModelError(f"friction={friction!r} must be True or False: whether dry friction of joints acts")
+    if not friction and len(getattr(system, "contacts", ())):
+        raise ModelError(
+            "friction=False leaves out the dry friction of a mechanism's joints; contacts of a "
+            f"{type(system).__name__} are given when it is made: make it without them"
+        )
+
+
 def _simulate_dry(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: Any) -> Trajectory:
     """Hand a system with dry friction to the plain engine: other steppers than those of the contact engine."""
     from dalembert.simulate.dry.simulate import simulate as simulate_friction
@@ -374,7 +394,7 @@ def _in_time(system: Any) -> Any:
 
 def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: dict[str, Any]) -> Session:
     """Return the session of a run: options checked, the start on the constraints, a stepper chosen with its reason."""
-    t, method, contacts = given["t"], given["method"], given["contacts"]
+    t, method, contacts, friction = given["t"], given["method"], given["contacts"], bool(given["friction"])
     if not (is_number(t) and np.isfinite(t)):
         raise ModelError(f"t={t!r} must be a finite number")
     numbers = _numbers(duration=duration, **{name: given[name] for name in ("rtol", "atol", "event_tolerance")})
@@ -400,24 +420,31 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     on_step = guarded_step(given["on_step"])
     q, v = consistent_start(moving, q, v, float(t))
     chosen, reason = (
-        choose(moving, law, contacts, q, v, numbers, float(t)) if method == "auto" else (method, "asked for")
+        choose(moving, law, contacts, q, v, numbers, float(t), friction) if method == "auto" else (method, "asked for")
     )
-    _refuse_unknown(chosen, contacts is not None or bool(rubbing_contacts(moving)), contacts, options)
+    _refuse_unknown(chosen, rubbing_contacts(moving, friction), contacts, options)
+    refuse_negative_mass(moving, q, v, float(t))
     reason += contradiction(moving, q, float(t))
-    ignored = ignored_data(moving, contacts, law.kind != "none")
+    ignored = ignored_data(moving, contacts, law.kind != "none", friction)
     reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
     breaks = checked_breaks(given["breaks"])
-    settings = RunSettings(chosen, reason, float(t), largest_step=largest, breaks=breaks, **numbers)
+    settings = RunSettings(chosen, reason, float(t), largest_step=largest, breaks=breaks, friction=friction, **numbers)
     found, function, callables = watches(moving, given["events"])
     session = Session(moving, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
-    session.ignored = [each for each in ignored if each.kind != FRICTION or chosen != "hybrid"]
+    acts = friction and chosen == "hybrid"
+    session.ignored = [each for each in ignored if each.kind != FRICTION or not acts]
     return session
 
 
-def _refuse_unknown(method: str, touching: bool, contacts: Any, options: dict[str, Any]) -> None:
+def _refuse_unknown(method: str, rubbing: tuple[str, ...], contacts: Any, options: dict[str, Any]) -> None:
     """Refuse options that neither `simulate` nor the method knows, by name."""
-    if (contacts is not None and method not in WITH_CONTACTS) or (method in WITH_CONTACTS and not touching):
+    if method == "moreau" and contacts is None and rubbing:
+        raise ModelError(
+            f"method='moreau' needs contacts= of shapes; dry friction of {', '.join(map(repr, rubbing[:NAMED]))} acts "
+            "with method='hybrid', and friction=False leaves it out of smooth methods"
+        )
+    if (contacts is not None) != (method in WITH_CONTACTS) and not (method == "hybrid" and rubbing):
         raise ModelError(
             f"method={method!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
             f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
@@ -500,10 +527,10 @@ def _name_passages(session: Session) -> None:
 
 def _mark_simplified(session: Session) -> None:
     """Mark a run that reached its end without data of the model that would have changed its motion."""
-    effects = missing_effects(session) if session.ignored and session.status == "completed" else []
-    if effects:
-        more = f" and {len(effects) - NAMED} more" if len(effects) > NAMED else ""
-        message = f"the end was reached by a simpler model: without {', '.join(effects[:NAMED])}{more}"
+    message = ""
+    if session.status == "completed":
+        message = missing_effects(session.ignored, session.system, session.extra.get("contacts"), session.blocks)
+    if message:
         session.stop(SIMPLIFIED, "; ".join(filter(None, (session.message, message))))
 
 
@@ -523,12 +550,26 @@ def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Arra
     held = np.array(system.holonomic, dtype=bool)
     names, sizes = np.array(system.names, dtype=object), system.row_sizes
     phi = np.asarray(system.constraint(q, t))
-    _refuse(phi, sizes[held], names[held], "q", "mechanism.assemble(q) closes loops from a guess")
+    _refuse(phi, sizes[held], names[held], "q", lambda: _how_to_close(system, q, t))
     q = system.project(q, t=t) if np.abs(phi / sizes[held]).max(initial=0.0) > ON_MANIFOLD else q
     rate = np.asarray(system.constraint_velocity(q, v, t))
     sizes = np.maximum(sizes, np.abs(np.asarray(system.jacobian(q, t))) @ np.abs(v))
-    _refuse(rate, sizes, names, "v", "system.project(q, v)[1] is the nearest admissible one")
+    _refuse(rate, sizes, names, "v", lambda: "system.project(q, v)[1] is the nearest admissible one")
     return q, system.project(q, v, t)[1] if np.abs(rate / sizes).max(initial=0.0) > ON_MANIFOLD else v
+
+
+def refuse_negative_mass(system: Any, q: Array, v: Array, t: float) -> None:
+    """Refuse a start at which negative inertias outweigh the others: what moves there gains energy from its fall."""
+    bodies = [body.name for body in getattr(system, "bodies", ()) if body.inertia.is_negative()]
+    if not bodies:
+        return
+    from dalembert.kkt import Status
+
+    if np.any(np.asarray(system.forward(q, v, None, t).status) == Status.INDEFINITE):
+        raise ModelError(
+            f"at the start {Status.INDEFINITE.message}; masses or moments of {', '.join(map(repr, bodies))} are "
+            "negative: check their signs"
+        )
 
 
 def contradiction(system: Any, q: Array, t: float) -> str:
@@ -541,15 +582,32 @@ def contradiction(system: Any, q: Array, t: float) -> str:
     return f"; redundant rows contradict each other by {parts.max():.1e} of the size: closed by least squares"
 
 
-def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: str) -> None:
+def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: Callable[[], str]) -> None:
     """Refuse a state that misses a row by more than a part of what that is measured against."""
     if missing.size and np.abs(missing / sizes).max() > CONSISTENT:
         worst = int(np.argmax(np.abs(missing / sizes)))
         part = abs(missing[worst]) / sizes[worst]
         raise ModelError(
             f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}, {part:.2g} of the system's size; "
-            f"{hint}"
+            f"{hint()}"
         )
+
+
+def _how_to_close(system: Any, q: Array, t: float) -> str:
+    """Return what to try where an initial configuration misses the constraints."""
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+    if not isinstance(system, Mechanism):
+        return "give coordinates that satisfy it"
+    sizes = residual_sizes(system)
+    nearest = closest(system, q, np.ones(system.nv), t)
+    before, after = (np.linalg.norm(np.asarray(system.constraint(x, t)) / sizes) for x in (q, nearest))
+    if after < LEAST_GAP * before:
+        return "mechanism.assemble(q) closes loops from a guess"
+    return (
+        "no motion from here makes the gap smaller, so mechanism.assemble(q) ends here, too: lengths or anchors may "
+        "not fit together, or another guess is nearer to a closed configuration"
+    )
 
 
 def _numbers(**values: Any) -> dict[str, Any]:

@@ -7,7 +7,7 @@ are for controllers to keep, and whether shapes would have met is not known: the
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -16,7 +16,6 @@ from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-    from dalembert.simulate.session import Session
 
 BEYOND = 1e-9
 """Samples are beyond a limit by more than this part of it (and of one radian or metre)."""
@@ -41,8 +40,11 @@ class Ignored(NamedTuple):
     sentence: str
 
 
-def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool) -> list[Ignored]:
-    """Return which data of a mechanism do not act in a run; `forced`: joint forces are given."""
+def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, friction: bool = True) -> list[Ignored]:
+    """Return which data of a mechanism do not act in a run; `forced`: joint forces are given.
+
+    Dry friction of joints is among them: who lets it act takes it out. `friction`: it was not left out by the user.
+    """
     if not hasattr(mechanism, "joints"):
         return []
     joints, notes = mechanism.joints, []
@@ -55,7 +57,8 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool) -> list[Igno
             notes.append(Ignored(kind, words.format(some + more)))
 
     say(FRICTION, (j.name for j in joints if any(j.friction)),
-        "dry friction of {} does not act; force= can hold a law of friction")  # fmt: skip
+        "dry friction of {} does not act; force= can hold a law of friction" if friction else
+        "dry friction of {} does not act (friction=False)")  # fmt: skip
     if not mechanism.passive:
         acting = [j.name for j in joints if any((*j.damping, *j.stiffness))]
         parts = [part.name for part in (*mechanism.springs, *mechanism.tendons)]
@@ -93,18 +96,27 @@ def _stopped(mechanism: Mechanism, contacts: Any) -> set[str]:
     return {name for limit in limits for name in (limit.joints or every)}
 
 
-def missing_effects(session: Session) -> list[str]:
-    """Return what of the ignored data would have changed the motion of a run, as words."""
-    kinds = [note.kind for note in session.ignored]
+def missing_effects(ignored: Sequence[Ignored], m: Any, contacts: Any, blocks: Sequence[Mapping[str, Array]]) -> str:
+    """Return a sentence on which of the ignored data would have changed the motion of a run; "" where none."""
+    if not ignored:
+        return ""
+    kinds = [note.kind for note in ignored]
     effects = [kind for kind in (FRICTION, PASSIVE) if kind in kinds]
-    m = session.system
-    stopped, places = _stopped(m, session.extra.get("contacts")), m.manifold
+    stopped, places = _stopped(m, contacts), m.manifold
     for i, joint in enumerate(m.joints):
         q, nv = slice(int(places.q_start[i]), int(places.q_start[i + 1])), places.v_start[i + 1] - places.v_start[i]
         if LIMITS in kinds and joint.name not in stopped and q.stop - q.start == nv:
             lower, upper = _bounds(joint.limits.lower, -np.inf), _bounds(joint.limits.upper, np.inf)
-            effects += _passed(session, q, lower, upper, f"limits of {joint.name!r}")
-    return effects
+            effects += _passed(blocks, q, lower, upper, f"limits of {joint.name!r}")
+    more = f" and {len(effects) - NAMED} more" if len(effects) > NAMED else ""
+    return f"the end was reached by a simpler model: without {', '.join(effects[:NAMED])}{more}" if effects else ""
+
+
+def with_ignored(message: str, ignored: Sequence[Ignored]) -> str:
+    """Return the message of a run, with the kinds of data that did not act."""
+    kinds = ", ".join(item.kind for item in ignored)
+    note = f"data of the model that do not act: {kinds} (see notes)" if kinds else ""
+    return "; ".join(item for item in (message, note) if item)
 
 
 def _bounds(values: Sequence[float], otherwise: float) -> Array:
@@ -112,9 +124,9 @@ def _bounds(values: Sequence[float], otherwise: float) -> Array:
     return np.array(values, float) if len(values) else np.array([otherwise])
 
 
-def _passed(session: Session, part: slice, lower: Array, upper: Array, words: str) -> list[str]:
+def _passed(blocks: Sequence[Mapping[str, Array]], part: slice, lower: Array, upper: Array, words: str) -> list[str]:
     """Return the words with the first time at which samples lie beyond limits, or nothing."""
-    for block in session.blocks:
+    for block in blocks:
         q = block["q"][:, part]
         below, above = q < lower - BEYOND * (1.0 + np.abs(lower)), q > upper + BEYOND * (1.0 + np.abs(upper))
         beyond = (below | above).any(axis=1)

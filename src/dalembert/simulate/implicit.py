@@ -18,6 +18,7 @@ from dalembert.names import near_matches
 from dalembert.simulate.equations.lagrangian_system import in_time
 from dalembert.simulate.events.asked import Event
 from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.ignored import SIMPLIFIED, Ignored, ignored_data, missing_effects, with_ignored
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.result import Result
 from dalembert.simulate.samples import asked_times, checked_breaks, refuse_too_many
@@ -101,7 +102,8 @@ def simulate_implicit(
         (start, end), q, v, method=method, rtol=given["rtol"], atol=given["atol"], t_eval=every,
         max_step=np.inf if given["max_step"] is None else given["max_step"], stop_times=stops, **options,
     )  # fmt: skip
-    return trajectory_of_result(problem, result, names, method, reason)
+    ignored = ignored_data(system, None, False, bool(given["friction"]))
+    return trajectory_of_result(problem, result, names, method, reason, ignored)
 
 
 def _method(given: dict[str, Any]) -> tuple[str, str]:
@@ -141,8 +143,10 @@ def _of_unknowns(event: Any, holder: list[Problem] | None) -> Any:
     return Event(value, getattr(event, "terminal", False), getattr(event, "direction", 0.0))
 
 
-def trajectory_of_result(problem: Problem, result: Result, names: list[str], method: str, reason: str) -> Trajectory:
-    """Return the result of an integration as a trajectory."""
+def trajectory_of_result(
+    problem: Problem, result: Result, names: list[str], method: str, reason: str, ignored: Sequence[Ignored] = ()
+) -> Trajectory:
+    """Return the result of an integration as a trajectory; `ignored` data do not act in it."""
     x, rates = result.y.T, result.rates.T
     samples: dict[str, Array] = {"t": np.asarray(result.t), "x": x, "rates": rates}
     moving: Any = problem.system
@@ -161,9 +165,12 @@ def trajectory_of_result(problem: Problem, result: Result, names: list[str], met
     )  # fmt: skip
     events = tuple(EventRecord(t, names[k], k, "", _way(problem, result, k, t)) for t, k in zeros)
     message = "" if status == "completed" else result.message
+    missing = missing_effects(ignored, moving, None, [samples]) if status == "completed" else ""
+    status, message = (SIMPLIFIED, missing) if missing else (status, message)
     return Trajectory(
-        samples, moving, events, status, message, method, reason, result.statistics,
-        solution=DenseRun(problem, result),
+        samples, moving, events, status, with_ignored(message, ignored), method, reason, result.statistics,
+        solution=DenseRun(problem, result), notes=tuple(note.sentence for note in ignored),
+        ignored=tuple(note.kind for note in ignored),
     )  # fmt: skip
 
 

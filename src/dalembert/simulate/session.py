@@ -10,7 +10,7 @@ from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.events.asked import EventWatch
 from dalembert.simulate.events.record import EventRecord
-from dalembert.simulate.ignored import Ignored
+from dalembert.simulate.ignored import Ignored, with_ignored
 from dalembert.simulate.interruptible import undisturbed
 from dalembert.types import Array
 
@@ -36,6 +36,7 @@ class RunSettings:
     largest_step: float
     event_tolerance: float
     breaks: tuple[float, ...] = ()
+    friction: bool = True
 
     @property
     def end(self) -> float:
@@ -97,9 +98,7 @@ class Session:
     @property
     def words(self) -> str:
         """The message of the run, with the kinds of data that did not act."""
-        kinds = ", ".join(item.kind for item in self.ignored)
-        note = f"data of the model that do not act: {kinds} (see notes)" if kinds else ""
-        return "; ".join(item for item in (self.message, note) if item)
+        return with_ignored(self.message, self.ignored)
 
     @undisturbed()
     def add(self, block: dict[str, Array], checkpoint: dict[str, Array]) -> None:

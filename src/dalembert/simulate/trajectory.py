@@ -166,8 +166,8 @@ class Trajectory:
         Steps, rejected steps, evaluations.
     contacts, contact_columns
         Names of the contacts, and the columns of `forces` that belong to each.
-    notes
-        Data of the model that do not act in this run, a sentence for each kind.
+    notes, ignored
+        Data of the model that do not act in this run, a sentence for each kind; the kinds.
     session, solution, later
         What the run goes on from; a dense solution, where there is one; what computes samples when they are asked for.
     """
@@ -186,6 +186,7 @@ class Trajectory:
     session: Any = field(repr=False, default=None)
     solution: Any = field(repr=False, default=None)
     later: Callable[[Trajectory], dict[str, Array]] | None = field(repr=False, default=None)
+    ignored: tuple[str, ...] = ()
 
     # --- samples ------------------------------------------------------------------------------------------------
 
@@ -332,11 +333,6 @@ class Trajectory:
                 verdict = Status(int(status))
                 found.append(ImpactRecord(t, impulses, momentum, laws, before, after, heat, verdict, t in last))
         return tuple(found)
-
-    @property
-    def ignored(self) -> tuple[str, ...]:
-        """Kinds of data of the model that do not act in this run, a word for each of `notes`."""
-        return () if self.session is None else tuple(note.kind for note in self.session.ignored)
 
     def __getitem__(self, name: str) -> Array:
         """Return a coordinate, a joint's coordinates, the reaction of a row, a constraint or a contact, or an unknown.
@@ -548,7 +544,7 @@ def trajectory_of(session: Session, contacts: tuple[str, ...] = ()) -> Trajector
     return Trajectory(
         rows, session.system, tuple(session.events), session.status, session.words, s.method, s.reason,
         Counts(session.steps, session.rejected, session.evaluations), contacts, columns, session=session,
-        notes=tuple(note.sentence for note in session.ignored),
+        notes=tuple(note.sentence for note in session.ignored), ignored=tuple(note.kind for note in session.ignored),
     )  # fmt: skip
 
 

@@ -16,6 +16,8 @@ from dataclasses import dataclass
 
 from dalembert.errors import ModelError
 from dalembert.kkt.expressions.scalars import add, is_zero, minus_inverse, mul, neg, sub, total
+from dalembert.kkt.limits import VANISHING
+from dalembert.kkt.status import Status
 from dalembert.types import Scalar
 
 Matrix = Sequence[Sequence[Scalar]]
@@ -86,7 +88,7 @@ def sparse_factor(H: Matrix, order: Iterable[int], names: Sequence[str] = ()) ->
     r: Vector = {}
     for k in order:
         row = rows.pop(k)
-        pivots[k] = _checked(row.pop(k, 0.0), k, names)
+        pivots[k] = _checked(row.pop(k, 0.0), H[k][k], k, names)
         r[k] = minus_inverse(pivots[k])
         later = sorted(row, key=place.__getitem__)
         minus = {i: mul(row[i], r[k]) for i in later}
@@ -131,9 +133,14 @@ def dense(x: Vector, size: int) -> list[Scalar]:
     return [x.get(i, 0.0) for i in range(size)]
 
 
-def _checked(pivot: Scalar, k: int, names: Sequence[str]) -> Scalar:
+def _checked(pivot: Scalar, entry: Scalar, k: int, names: Sequence[str]) -> Scalar:
     if type(pivot) is float and pivot <= 0.0:
         name = repr(names[k]) if names else f"number {k}"
+        if type(entry) is float and pivot < -VANISHING * abs(entry):
+            raise ModelError(
+                f"the inertia that resists the coordinate {name} is negative, {pivot:.6g}: "
+                f"{Status.INDEFINITE.message}; check the signs of masses and moments that it moves"
+            )
         raise ModelError(
             f"nothing resists the coordinate {name}: the mass matrix is singular there; give the link mass or "
             "armature, or constrain it"

@@ -118,10 +118,14 @@ class Inertia:
             )
         return None
 
+    def is_negative(self) -> bool:
+        """Say whether the mass or a principal moment is negative: a motion of this body may have negative energy."""
+        moments = np.linalg.eigvalsh(self.rotational)
+        return self.mass < 0 or bool(moments[0] < -TRIANGLE * np.abs(moments).max())
+
     def consequence(self) -> str:
         """Return in words what an inertia that no body can have means for the mass matrix."""
-        moments = np.linalg.eigvalsh(self.rotational)
-        if self.mass < 0 or moments[0] < -TRIANGLE * np.abs(moments).max():
+        if self.is_negative():
             return "the mass matrix is not positive definite where this inertia outweighs the others"
         return "it adds no negative eigenvalue to the mass matrix, but its moments are those of no distribution of mass"
 

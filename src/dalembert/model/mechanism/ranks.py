@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dalembert.errors import SolvabilityError
 from dalembert.kkt.limits import (
     BUILT,
     CLEAR,
@@ -159,7 +160,7 @@ def admissible_velocity(
     moving = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
     if not moving.any():
         return _judged_velocity(mechanism, rank, q, v, v, t, Status.UNIQUE)
-    L = np.linalg.cholesky(definite(M, A)[np.ix_(moving, moving)])
+    L = np.linalg.cholesky(definite(magnitude(M), A)[np.ix_(moving, moving)])
     B = rank.scales[:, None] * solve_triangular(L, A[:, moving].T, lower=True).T
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
     digits = ROUNDING if free is None else digits_of(mechanism)
@@ -236,7 +237,10 @@ def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift:
     """
     H = definite(M, A)
     load = force if H is M else force - A.T @ (row_weights(M, A) * drift)
-    L = np.linalg.cholesky(H)
+    try:
+        L = np.linalg.cholesky(H)
+    except np.linalg.LinAlgError:
+        raise SolvabilityError(Status.INDEFINITE.message) from None
     w = solve_triangular(L, load, lower=True)
     B = rank.scales[:, None] * solve_triangular(L, A.T, lower=True).T
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
@@ -264,9 +268,8 @@ class RankSurvey:
     def rows(self, q: Array) -> tuple[Array, Array]:
         """Return L and A L^-T."""
         M, A = self.matrices(q)
-        H = definite(M, A)
-        self.definite &= H is M
-        L = np.linalg.cholesky(H)
+        self.definite &= definite(M, A) is M
+        L = np.linalg.cholesky(definite(magnitude(M), A))
         return L, solve_triangular(L, A.T, lower=True).T
 
     def residual(self, q: Array) -> Array:
@@ -365,6 +368,16 @@ def definite(M: Array, A: Array) -> Array:
         return M
     weights = row_weights(M, A)
     return M + A.T @ (weights[:, None] * A) + (NEARLY_MASSLESS * np.diag(M).max(initial=0.0) or 1.0) * np.eye(len(M))
+
+
+def magnitude(M: Array) -> Array:
+    """Return |M|, by its eigenvalues, as a metric where masses are negative; M itself where it has no such motion."""
+    size = np.abs(np.diag(M))
+    d = np.sqrt(np.where(size > 0.0, size, 1.0))
+    values, motions = np.linalg.eigh(M / np.outer(d, d))
+    if values.size == 0 or values[0] >= -NEARLY_MASSLESS:
+        return M
+    return np.outer(d, d) * ((motions * np.abs(values)) @ motions.T)
 
 
 def row_weights(M: Array, A: Array) -> Array:

@@ -187,7 +187,8 @@ def _with_rows(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array)
     if kernel.final:
         _refuse_unsolved(mechanism, kernel, a, status)
         return a, lam, status, np.zeros(status.shape, dtype=bool)
-    return a, lam, status, (status == Status.DECLINED) | (status == Status.INCONSISTENT)
+    open_to_doubt = (status == Status.DECLINED) | (status == Status.INCONSISTENT)
+    return a, lam, status, open_to_doubt | (status != Status.NONFINITE) & _indefinite(mechanism, q)
 
 
 def _open_tree(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) -> tuple[Array, Array, Array, Array]:
@@ -204,7 +205,14 @@ def _open_tree(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array)
         infinite = ~np.isfinite(a).all(axis=-1)
         a[infinite], status[infinite] = np.nan, Status.NONFINITE
         unsolved = infinite & finite & (mechanism.nv <= LARGEST_SURVEYED)
-    return a, lam, status, unsolved
+    return a, lam, status, unsolved | (status == Status.UNIQUE) & _indefinite(mechanism, q)
+
+
+def _indefinite(mechanism: Mechanism, q: Array) -> Array:
+    """Return of which samples the mass matrix has a negative eigenvalue; only negative inertias bring one."""
+    if mechanism.nv > LARGEST_SURVEYED or not any(body.inertia.is_negative() for body in mechanism.bodies):
+        return np.zeros(q.shape[:-1], dtype=bool)
+    return np.asarray(np.linalg.eigvalsh(mechanism.mass_matrix(q))[..., 0] < 0.0)
 
 
 def _by_kkt(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) -> tuple[Array, Array, Array]:

@@ -643,7 +643,9 @@ def contact_system(session: Session) -> ContactSystem:
     system = session.system
     if isinstance(system, Mechanism):
         shapes, rubbing = split_contacts(session.extra.get("contacts"))
-        return mechanism_contacts(system, pairs_of(system, shapes) if shapes else (), True, rubbing)
+        return mechanism_contacts(
+            system, pairs_of(system, shapes) if shapes else (), session.settings.friction, rubbing
+        )
     if isinstance(system, LagrangianSystem):
         return lagrangian_contacts(system.given)
     return other_contacts(system.given)

@@ -54,6 +54,7 @@ class MoreauWork(NamedTuple):
     W: np.ndarray
     axes: np.ndarray
     warm: np.ndarray  # impulses of the last step
+    closed: np.ndarray  # (k,) contacts that touch at the start of the step
     left: np.ndarray  # (k, 9) contact velocity after it in world axes, r omega, normal
     missed: np.ndarray  # (k,) by how much the laws of contacts were missed in the last step, relative to the data
 
@@ -127,7 +128,7 @@ class MoreauMemory:
             np.zeros(n), np.zeros(m.nq), np.zeros(n), np.zeros(m.nq), np.zeros(m.nq), np.zeros(1), np.zeros(n),
             np.zeros((n, n)), np.zeros(n), np.zeros((rows, n)), np.zeros((len(geometry.frames), 18 + 6 * n)),
             np.zeros(n), np.zeros(held), np.zeros(k), np.zeros((3 * k, n)), np.zeros((k, 3, 3)),
-            np.zeros(3 * k), np.zeros((k, 9)), np.zeros(k),
+            np.zeros(3 * k), np.zeros(k, np.bool_), np.zeros((k, 9)), np.zeros(k),
         )  # fmt: skip
         self.alive: list[Any] = [geometry, chart, forces]
         self._bind(geometry, chart, rows, held)
@@ -213,7 +214,7 @@ KEPT = ("q", "v", "warm", "left")
 
 PARADOX = (
     "steps that slide through Painleve's paradox: {count}, {first}: G_NN - mu G_NT . s <= 0, forces there are none or "
-    'several, and the steps take an impulse in their place; method="hybrid" stops there'
+    'several, and the steps take one impulse, or none, in their place; method="hybrid" stops there'
 )
 """What is said of sliding that has no answer, or several; steps go on with an impulse, as time stepping can."""
 
@@ -312,6 +313,17 @@ class Moreau:
         samples.t[0], samples.q[0], samples.v[0] = self.t, w.q, w.v
         samples.modes[0] = Mode.OPEN
         self.counts[loop.SAMPLES] = 1
+        self._close_touching()
+
+    def _close_touching(self) -> None:
+        """Note which contacts touch at the start of the run, neither approaching nor separating, and how they move."""
+        w = self.memory.work
+        x = self.geometry.state(w.q, w.v, self.t)
+        u = (x.W @ w.v).reshape(-1, 3)
+        resting = np.abs(u[:, 0]) <= loop.RESTING * (1.0 + np.hypot(u[:, 1], u[:, 2]))
+        w.closed[:] = (x.gaps <= loop.TOUCHING) & resting
+        w.left[:, :3] = np.einsum("kij,ki->kj", x.axes, u)
+        w.left[:, 3:6], w.left[:, 6:] = self.geometry.spins(w.q, w.v), x.axes[:, 0]
 
     def _finish(self) -> None:
         s = self.session
@@ -358,6 +370,7 @@ class Moreau:
         w = self.memory.work
         for name in KEPT:
             getattr(w, name)[:] = kept[name]
+        w.closed[:] = w.warm[::3] > 0.0
         self.counts[[loop.COUNT, loop.UNSOLVED]] = kept["numbers"][:2].astype(np.int64)
         self.sums[:3] = kept["numbers"][2:]
         split = self.counts.size - loop.PARADOXES

@@ -33,6 +33,9 @@ NOTHING = 1e-9
 RESTING = 1e-6
 """Contacts that approach by less than this part of their speed do not strike."""
 
+TOUCHING = 1e-9
+"""Gaps up to this are closed at the start of a run, metres."""
+
 BEYOND = 1e6
 """Impulses this many times those that would stop what is seen cannot be explained by the data."""
 
@@ -159,19 +162,21 @@ def approaching(G, g, r):
 
 
 @compiled
-def paradox(G, before, mu, index):
-    """Return the first place in `index` of a contact that slides, without striking, into Painleve's paradox; or -1.
+def paradox(W, B, before, mu, index):
+    """Return the first of the contacts `index` that slides, without striking, into Painleve's paradox; or -1.
 
     G_NN - mu G_NT . s <= 0 with s the direction of sliding: pushed harder, the contact is drawn in by its friction.
+    G = W B; the columns of B are in the order of `index`. Without a force such a contact approaches, and there is no
+    answer, or it separates, and there are several.
     """
     for j in range(index.size):
         a, b = 3 * j, 3 * index[j]
         speed = np.sqrt(before[b + 1] ** 2 + before[b + 2] ** 2)
-        if mu[j] <= 0.0 or speed <= NOTHING or before[b] < -RESTING * (1.0 + speed):
+        if mu[index[j]] <= 0.0 or speed <= NOTHING or before[b] < -RESTING * (1.0 + speed):
             continue
-        along = (G[a, a + 1] * before[b + 1] + G[a, a + 2] * before[b + 2]) / speed
-        if G[a, a] - mu[j] * along <= 0.0:
-            return j
+        pull = mu[index[j]] / speed
+        if W[b] @ (B[:, a] - pull * (before[b + 1] * B[:, a + 1] + before[b + 2] * B[:, a + 2])) <= 0.0:
+            return index[j]
     return -1
 
 
@@ -225,7 +230,7 @@ def meeting(w):
     """
     before = w.W @ w.v
     for k in range(w.gaps.size):
-        if w.warm[3 * k] <= 0.0 or not w.axes[k].any():
+        if not w.closed[k] or not w.axes[k].any():
             continue
         u, s, n = w.left[k, :3], w.left[k, 3:6], w.axes[k, 0] - w.left[k, 6:]
         x = u[0] - s[1] * n[2] + s[2] * n[1]
@@ -559,7 +564,8 @@ def look_back(w, free, t, h, counts, sums):
 def begin(w, pairs, tables, t, h, counts, sums):
     """Evaluate a step up to its impulses; what became of it, then all that it needs after them.
 
-    The last two: contacts that touch or penetrate where a step begins with a penetration, and their normals' motions.
+    The last three: contacts that touch or penetrate where a step begins with a penetration, their normals' motions, and
+    contact velocities at the start.
     """
     n = w.v.size
     code = evaluate(w, pairs, tables, t, h)
@@ -572,26 +578,50 @@ def begin(w, pairs, tables, t, h, counts, sums):
         sums[DOUBT_TIME] = t if counts[UNCERTAIN] == 0 else sums[DOUBT_TIME]
         counts[UNCERTAIN] += 1
     near = look_back(w, free, t, h, counts, sums)
-    away = np.zeros((n, near.size))
-    away[:, :] = w.W[3 * near].T
-    solve_in_place(L, np.ones(n, np.bool_), away)
-    constrained(w.A, Z, SL, rows_kept, away)
-    index = np.flatnonzero(w.gaps + 0.5 * h * (w.W[::3].copy() @ free) <= 0.0)
-    rows = np.repeat(3 * index, 3) + np.arange(3 * index.size) % 3
-    B = np.zeros((n, 3 * index.size))
-    B[:, :] = w.W[rows].T
-    solve_in_place(L, np.ones(n, np.bool_), B)
-    pressed = constrained(w.A, Z, SL, rows_kept, B)
-    return code, index, rows, free, lam, B, pressed, status, near, away
+    away, _ = motions(w, L, Z, SL, rows_kept, 3 * near)
+    closes, before = w.gaps + 0.5 * h * (w.W[::3].copy() @ free) <= 0.0, meeting(w)
+    index = np.flatnonzero(closes)
+    rows = rows_of(index)
+    B, pressed = motions(w, L, Z, SL, rows_kept, rows)
+    if code == FINE:
+        touching = np.flatnonzero(closes | leaving(w, before))
+        few, _ = (B, pressed) if touching.size == index.size else motions(w, L, Z, SL, rows_kept, rows_of(touching))
+        look_for_paradox(w, few, before, pairs.mu, touching, t, counts, sums)
+    return code, index, rows, free, lam, B, pressed, status, near, away, before
 
 
 @compiled
-def look_for_paradox(index, G, mu, before, t, counts, sums):
-    """Count a step in which a contact slides into Painleve's paradox; keep the first."""
-    j = paradox(G, before, mu, index)
-    if j >= 0:
+def rows_of(index):
+    """Return the three rows of every contact of `index`."""
+    return np.repeat(3 * index, 3) + np.arange(3 * index.size) % 3
+
+
+@compiled
+def motions(w, L, Z, SL, rows_kept, rows):
+    """Return the motions (n, k) that unit impulses along the contact rows `rows` cause, and their multipliers."""
+    B = np.zeros((w.v.size, rows.size))
+    B[:, :] = w.W[rows].T
+    solve_in_place(L, np.ones(w.v.size, np.bool_), B)
+    return B, constrained(w.A, Z, SL, rows_kept, B)
+
+
+@compiled
+def leaving(w, before):
+    """Return which contacts are closed at the start of a step and neither approach nor separate there."""
+    still = np.zeros(w.gaps.size, np.bool_)
+    for k in range(w.gaps.size):
+        speed = np.sqrt(before[3 * k + 1] ** 2 + before[3 * k + 2] ** 2)
+        still[k] = w.closed[k] and abs(before[3 * k]) <= RESTING * (1.0 + speed)
+    return still
+
+
+@compiled
+def look_for_paradox(w, B, before, mu, touching, t, counts, sums):
+    """Count a step in which a contact that touches slides into Painleve's paradox; keep the first."""
+    who = paradox(w.W, B, before, mu, touching)
+    if who >= 0:
         if counts[PARADOXES] == 0:
-            sums[PARADOX_TIME], counts[PARADOX] = t, index[j]
+            sums[PARADOX_TIME], counts[PARADOX] = t, who
         counts[PARADOXES] += 1
 
 
@@ -622,6 +652,7 @@ def finish(w, pairs, t, h, sums, samples, row, new, lam, P, before, residual, st
     w.v[:] = new
     w.q[:] = w.moved
     w.warm[:] = P
+    w.closed[:] = P[::3] > 0.0
     leave(w, pairs, after, new)
 
 
@@ -655,10 +686,12 @@ def advance(w, pairs, tables, counts, sums, samples, most):
         if counts[COUNT] >= counts[TOTAL] or counts[SAMPLES] >= samples.t.size:
             return FINE
         t = sums[START] + counts[COUNT] * h
-        code, index, rows, free, lam, B, pressed, status, near, away = begin(w, pairs, tables, t, h, counts, sums)
+        code, index, rows, free, lam, B, pressed, status, near, away, before = begin(
+            w, pairs, tables, t, h, counts, sums
+        )
         if code != FINE:
             return code
-        P, new, residual, before = np.zeros(w.warm.size), free.copy(), 0.0, meeting(w)
+        P, new, residual = np.zeros(w.warm.size), free.copy(), 0.0
         w.missed[:] = 0.0
         if near.size:
             # a penetration: does any motion free all who touch?
@@ -681,7 +714,6 @@ def advance(w, pairs, tables, counts, sums, samples, most):
             w.missed[index] = missed
             if approaching(G, g, some) > CONTRADICTION:
                 return CONTRADICTORY
-            look_for_paradox(index, G, mu, before, t, counts, sums)
             residual = max(residual, expand(w, pairs, index, G, g, mu, some))
             P[rows] = some
             new += B @ some

@@ -90,7 +90,7 @@ class PlainSteps:
             loop.record(w, run.samples, row, t + h, (new - v) / h, lam, P / h, new, h, sums, status)
         w.left[:, :3] = np.einsum("kij,ki->kj", x.axes, (x.W @ new).reshape(-1, 3))
         w.left[:, 3:6], w.left[:, 6:] = run.geometry.spins(middle, new), x.axes[:, 0]
-        w.v[:], w.q[:], w.warm[:] = new, w.moved, P
+        w.v[:], w.q[:], w.warm[:], w.closed[:] = new, w.moved, P, P[::3] > 0.0
         return loop.FINE
 
     def _trapped(self, near: Array, B: Array, h: float) -> bool:
@@ -106,7 +106,7 @@ class PlainSteps:
         """Return contact velocities before the impulses, (3 k,)."""
         w, before = self.run.memory.work, (x.W @ v).reshape(-1, 3)
         turned = w.left[:, :3] - np.cross(w.left[:, 3:6], x.axes[:, 0] - w.left[:, 6:])
-        closed = (w.warm[::3] > 0.0) & x.axes.any(axis=(1, 2))
+        closed = w.closed & x.axes.any(axis=(1, 2))
         return np.where(closed[:, None], np.einsum("kij,kj->ki", x.axes, turned), before).ravel()
 
     def _impulses(
@@ -118,7 +118,10 @@ class PlainSteps:
         """
         run, w = self.run, self.run.memory.work
         pairs, warm, normal = run.pair_arrays, w.warm, np.arange(0, x.W.shape[0], 3)
-        active = np.flatnonzero(x.gaps + 0.5 * h * (x.W[normal] @ free) <= 0.0)
+        closes = x.gaps + 0.5 * h * (x.W[normal] @ free) <= 0.0
+        active, touching = np.flatnonzero(closes), np.flatnonzero(closes | loop.leaving(w, before))
+        few = np.ascontiguousarray(B[:, loop.rows_of(touching)])
+        loop.look_for_paradox(w, few, before, pairs.mu, touching, t, run.counts, run.sums)
         P = np.zeros(x.W.shape[0])
         w.missed[:] = 0.0
         if not active.size:
@@ -134,7 +137,6 @@ class PlainSteps:
         P[rows], residual, w.missed[active] = answer.r, answer.residual, answer.missed
         G = np.ascontiguousarray(G)
         approach = float(approaching(G, g, answer.r))
-        loop.look_for_paradox(active, G, pairs.mu[active], before, t, run.counts, run.sums)
         if np.any(poisson & fresh & (e > 0.0)):
             floor, more = np.where(poisson & fresh, e * answer.r[::3], 0.0), np.zeros(rows.size)
             residual = max(residual, expansion(G, g + G @ answer.r, pairs.mu[active], floor, more))

@@ -275,7 +275,7 @@ def options_of(session: Session, changes: dict[str, Any]) -> dict[str, Any]:
         "contacts": session.extra.get("contacts"), "method": s.method, "rtol": s.rtol, "atol": s.atol, "step": s.step,
         "max_step": s.largest_step if s.largest_step < s.duration else None, "breaks": list(s.breaks),
         "every": s.every, "events": {watch.name: watch for watch in session.watches} or None,
-        "event_tolerance": s.event_tolerance,
+        "event_tolerance": s.event_tolerance, "friction": s.friction,
     }  # fmt: skip
     return options | session.extra.get("options", {}) | changes
 
