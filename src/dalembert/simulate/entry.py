@@ -12,21 +12,20 @@ from dalembert.checks import finite_vector, is_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.mechanism.project import CONTRADICTING, closest, residual_sizes
 from dalembert.names import near_matches
+from dalembert.progress import ProgressBar
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
 from dalembert.simulate.equations.controller import Controller, controller
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
-from dalembert.simulate.progress import progress_bar
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
 from dalembert.simulate.session import RunSettings, Session, rank_of
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from dalembert.simulate.witness import broken_balance
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Ways through time, and how one of them is chosen.
 
-
-Array = np.ndarray
 
 Stepper = Callable[..., None]
 """The contract of all: (session, **options) -> None."""
@@ -475,7 +474,7 @@ def run_session(session: Session, file: Any = None, progress: bool | None = Fals
     bar = None
     if progress is None or progress:
         s = session.settings
-        session.progress = bar = progress_bar(session.system.name, s.start, s.end, progress is None)
+        session.progress = bar = ProgressBar(session.system.name, s.start, s.end, "s", asked=progress is not None)
     error: tuple[BaseException, float] | None = None
     try:
         METHODS[session.settings.method]()(session, **session.extra.get("options", {}))

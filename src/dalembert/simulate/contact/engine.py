@@ -49,8 +49,7 @@ from dalembert.simulate.events.record import CERTIFICATE, GAIN, EventRecord, Mod
 from dalembert.simulate.samples import bounds_between
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers.explicit_events import say_unresolved
-
-Array = np.ndarray
+from dalembert.types import Array
 
 SAMPLES, EVENTS_KEPT, NODES = 512, 512, 260
 """Rows of the buffers: samples, events, nodes of one step."""

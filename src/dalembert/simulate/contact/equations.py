@@ -39,8 +39,7 @@ from dalembert.simulate.contact.geometry import _asked
 from dalembert.simulate.contact.mode_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Plane
 from dalembert.simulate.equations.codes import _kernel, _traced
-
-Array = np.ndarray
+from dalembert.types import Array
 
 OUTPUTS = ("M", "bias", "A", "drift", "phi", "psi", "gaps", "W", "u", "shift", "load", "axes", "applied", "balls")
 """What terms consist of, in the order of their memory; `applied` is the power of forces without a potential that `bias`

@@ -23,11 +23,10 @@ from dalembert.kernel import Kernel
 from dalembert.model.requests import requests
 from dalembert.simulate.contact.shapes import ContactPair, Plane, Sphere
 from dalembert.simulate.equations.codes import _kernel, _traced
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-
-Array = np.ndarray
 
 
 @dataclass(frozen=True, eq=False)

@@ -16,6 +16,7 @@ from dalembert.kkt.limits import BUILT, CERTAIN
 from dalembert.kkt.residual import estimated
 from dalembert.kkt.rows import row_structure
 from dalembert.simulate.steppers.moreau_loops import expansion, missed_laws
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Forces and impulses of contacts: complementarity with Coulomb's cone, bilateral rows eliminated.
@@ -29,8 +30,6 @@ from dalembert.simulate.steppers.moreau_loops import expansion, missed_laws
 # without restitution gives r_c, a second one r_N >= e r_c with friction in the cone of that r_N (Glocker, Pfeiffer
 # 1995).
 
-
-Array = np.ndarray
 
 TOLERANCE, ACCEPTED = 1e-13, 1e-8
 """What the kernel aims at, and what counts as an answer, relative to the terms."""

@@ -13,11 +13,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.simulate.contact.shapes import Box, Contact, Heightfield
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.session import Session
-
-Array = np.ndarray
 
 INSIDE = 1e-6
 """Ridges deeper in a box than this, and than `PART` of its shortest edge, are inside, metres."""

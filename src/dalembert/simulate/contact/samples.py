@@ -11,8 +11,7 @@ from dalembert.errors import ModelError, SolvabilityError
 from dalembert.simulate.contact.ridges import say_ridges
 from dalembert.simulate.equations.callbacks import CallError
 from dalembert.simulate.session import Session
-
-Array = np.ndarray
+from dalembert.types import Array
 
 
 def call_on_step(session: Session, t: float, q: Array, v: Array) -> None:

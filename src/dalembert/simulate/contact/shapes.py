@@ -12,6 +12,7 @@ from dalembert.checks import floats, is_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.names import checked_name
 from dalembert.simulate.contact.surface_loops import REACH, SLOTS, nearest_places
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -19,8 +20,6 @@ if TYPE_CHECKING:
 # ----------------------------------------------------------------------------------------------------------------------
 # Shapes that touch: spheres (points are spheres without radius), boxes, planes, heightfields, joint limits.
 
-
-Array = np.ndarray
 
 LAWS = ("newton", "poisson")
 """Laws of restitution: of velocities, or of impulses."""

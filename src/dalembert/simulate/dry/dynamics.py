@@ -17,6 +17,7 @@ from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
 from dalembert.model.lagrangian.contacts import FrictionalSystem, limits_of
 from dalembert.simulate.samples import inside
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Contacts and their columns: one direction each, or two for a plane, whose sliding direction follows the velocity.
@@ -33,8 +34,6 @@ from dalembert.simulate.samples import inside
 # Near the end of slip, s -> 0 with d turning ever faster: a step goes at most half of the way to rest (`HALF`), and the
 # contact is at rest when what is left takes less than the tolerance of an event.
 
-
-Array = np.ndarray
 
 STICK, SLIP = 0, 2
 """Modes of a contact in a plane; one direction slips with +1 or -1."""

@@ -17,12 +17,10 @@ from dalembert.simulate.dry.transition import after_loss, arrived_together, mode
 from dalembert.simulate.events.record import MODES, EventRecord
 from dalembert.simulate.samples import asked_time, bounds_between, refuse_too_many
 from dalembert.simulate.steppers import STEPPERS, StepFailed, Stepper
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The record of a run: states and modes at steps or asked times, and at events (both sides).
-
-
-Array = np.ndarray
 
 
 @dataclass

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dalembert.simulate.dormand_prince import DOP853, RK45
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from jaxtyping import Float
@@ -17,7 +18,6 @@ if TYPE_CHECKING:
 # The contract of a stepper: one step of y' = rate(t, y), with its error relative to a tolerance.
 
 
-Array = np.ndarray
 Rate = Callable[[float, Array], Array]
 
 

@@ -20,11 +20,10 @@ from dalembert.simulate.dry.dynamics import SLIP, STICK
 from dalembert.simulate.dry.transition import on_manifold
 from dalembert.simulate.events.record import MODES, EventRecord
 from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps
+from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.dry.events import Run
-
-Array = np.ndarray
 
 
 def run_fixed(run: Run, resolver: str | None = None, **options: Any) -> None:

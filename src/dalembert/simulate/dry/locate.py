@@ -10,6 +10,7 @@ from dalembert.errors import SolvabilityError
 from dalembert.simulate.dry.dynamics import Dynamics
 from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.steppers import Stepper
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One accepted step in one mode, and what can be asked of it: any state inside, to the stepper's full accuracy.
@@ -17,9 +18,6 @@ from dalembert.simulate.steppers import Stepper
 # y = (q, v, work, heat): work done by friction on the system, and heat, its part lost in sliding (never negative). A
 # state inside a step is found by a shorter step from the same start, so the error of an event time is that of the
 # method, not that of an interpolant; the cubic Hermite polynomial is used only to look for changes of sign.
-
-
-Array = np.ndarray
 
 
 class ModeRate:

@@ -18,8 +18,7 @@ from dalembert.simulate.dry.transition import REST, settled, velocity_rows
 from dalembert.simulate.equations.lagrangian_system import in_time
 from dalembert.simulate.samples import breaks_of, checked_breaks
 from dalembert.simulate.trajectory import Counts, Trajectory
-
-Array = np.ndarray
+from dalembert.types import Array
 
 METHODS = {"events": run_events, "fixed": run_fixed}
 """Ways through time; being in the list is being tested."""

@@ -10,6 +10,7 @@ from dalembert.errors import SolvabilityError
 from dalembert.friction import Resolution
 from dalembert.simulate.dry.dynamics import SLIP, STICK, Dynamics, Terms
 from dalembert.simulate.dry.locate import Segment, let_go
+from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Keep a state where its constraints and sticking contacts hold: relative velocities exactly zero, no creep.
@@ -19,8 +20,6 @@ from dalembert.simulate.dry.locate import Segment, let_go
 # blocks together) hold to the last bit. Positions: a step of Newton's method on holonomic rows, least in the plain
 # norm.
 
-
-Array = np.ndarray
 
 PIVOT = 1e-9
 """A row whose largest entry left is below this part of its size depends on rows above."""
