@@ -1,4 +1,4 @@
-"""The limits of ranks and verdicts, by name and with their reasons: every room takes them from here.
+"""The limits of ranks and verdicts of block systems, by name and with their reasons.
 
 None has a unit. Those of rank are singular values of constraint rows in the metric of the mass, relative to the largest
 (`rows.py`); those of residuals are backward errors; those of pivots are parts of a diagonal. `docs/verdict.md` has them
