@@ -424,7 +424,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     _refuse_unknown(chosen, rubbing_contacts(moving, friction), contacts, options)
     refuse_negative_mass(moving, q, v, float(t))
     reason += contradiction(moving, q, float(t))
-    ignored = ignored_data(moving, contacts, law.kind != "none", friction)
+    ignored = ignored_data(moving, contacts, law.kind != "none", "" if friction else "friction=False")
     reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
     breaks = checked_breaks(given["breaks"])
     settings = RunSettings(chosen, reason, float(t), largest_step=largest, breaks=breaks, friction=friction, **numbers)

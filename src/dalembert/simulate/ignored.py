@@ -40,10 +40,10 @@ class Ignored(NamedTuple):
     sentence: str
 
 
-def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, friction: bool = True) -> list[Ignored]:
+def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, without: str = "") -> list[Ignored]:
     """Return which data of a mechanism do not act in a run; `forced`: joint forces are given.
 
-    Dry friction of joints is among them: who lets it act takes it out. `friction`: it was not left out by the user.
+    Dry friction of joints is among them: who lets it act takes it out. `without`: the option that leaves it out.
     """
     if not hasattr(mechanism, "joints"):
         return []
@@ -56,9 +56,8 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, friction: bo
             more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
             notes.append(Ignored(kind, words.format(some + more)))
 
-    say(FRICTION, (j.name for j in joints if any(j.friction)),
-        "dry friction of {} does not act; force= can hold a law of friction" if friction else
-        "dry friction of {} does not act (friction=False)")  # fmt: skip
+    why = f" ({without})" if without else "; force= can hold a law of friction"
+    say(FRICTION, (j.name for j in joints if any(j.friction)), "dry friction of {} does not act" + why)
     if not mechanism.passive:
         acting = [j.name for j in joints if any((*j.damping, *j.stiffness))]
         parts = [part.name for part in (*mechanism.springs, *mechanism.tendons)]

@@ -102,7 +102,7 @@ def simulate_implicit(
         (start, end), q, v, method=method, rtol=given["rtol"], atol=given["atol"], t_eval=every,
         max_step=np.inf if given["max_step"] is None else given["max_step"], stop_times=stops, **options,
     )  # fmt: skip
-    ignored = ignored_data(system, None, False, bool(given["friction"]))
+    ignored = ignored_data(system, None, False, "implicit form" if given["friction"] else "friction=False")
     return trajectory_of_result(problem, result, names, method, reason, ignored)
 
 
