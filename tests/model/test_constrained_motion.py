@@ -146,7 +146,7 @@ def test_the_reaction_of_a_servo_is_the_torque_of_its_drive():
     driven = free.constrain(da.Servo("hinge", lambda t: 0.3 * ca.sin(2 * t)))
     t = 0.7
     q, v, a = 0.3 * np.sin(2 * t), 0.6 * np.cos(2 * t), -1.2 * np.sin(2 * t)
-    found = solve(driven, [q], [v], t)
+    found = solve(driven, [q], [v], t=t)
     np.testing.assert_allclose(driven.constraint([q], t), 0, atol=1e-16)
     np.testing.assert_allclose(found.acceleration, [a])
     np.testing.assert_allclose(found.reactions, free.inverse([q], [v], [a]))

@@ -232,6 +232,7 @@ def simulate_plain(
 ) -> Trajectory:
     """Return the run of `da.simulate(..., method="hybrid")` by this engine; it knows no dry friction of joints."""
     given: dict[str, Any] = {
+        "friction": True,
         "t": 0.0, "force": None, "events": None, "rtol": 1e-8, "atol": 1e-10, "step": None, "max_step": None,
         "every": None, "breaks": (), "event_tolerance": 1e-13, "on_step": None, "file": None, "progress": False,
         "known": None,
