@@ -496,8 +496,8 @@ def margins(w, out):
             continue
         if slides[i]:
             along = velocity[3 * i + 1] * direction[i, 0] + velocity[3 * i + 2] * direction[i, 1]
-            if tangents[i] == 1 or slow[i] == 0.0:
-                out[3 * i + 1] = along
+            # a plane that has just let go begins at zero, up to rounding: it has come back where it is clearly below
+            out[3 * i + 1] = along if tangents[i] == 1 or slow[i] == 0.0 else along + 0.5 * STILL
             continue
         coefficient = static(w, i)
         if gapped[i] and not (coefficient > 0.0 and pull < N):
