@@ -249,3 +249,13 @@ def test_numbers_out_of_range_are_a_status():
         assert status == batch[0]
         assert np.isfinite(a).all() or status not in (da.Status.UNIQUE, da.Status.REDUNDANT)
     assert np.isnan(pendulum("spherical").integrate([0, 0, 0, 1.0], [np.inf] * 3)).any()
+
+
+def test_a_gear_beyond_the_range_of_numbers_is_refused_by_name():
+    """gear^2 rotor_inertia raised Python's OverflowError, found by mutated robot files."""
+    b = da.Builder("geared")
+    b.body("rod", mass=1.0, center=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
+    b.joint("hinge", "revolute", "world", "rod", axis=(0, 1, 0))
+    b.actuator("motor", "hinge", gear=1e200, rotor_inertia=1.0)
+    with pytest.raises(da.ModelError, match="actuator 'motor': gear 1e\\+200"):
+        _ = b.build().armature

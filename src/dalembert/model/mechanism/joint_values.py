@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.checks import floats
-from dalembert.errors import ShapeError
+from dalembert.errors import ModelError, ShapeError
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -31,7 +31,13 @@ def armature(mechanism: Mechanism) -> Float[Array, " nv"]:
     """Return the armature of the joints with gear^2 rotor_inertia of the motors."""
     inertia = _collected(mechanism, [joint.armature for joint in mechanism.joints], 0.0)
     for motor in mechanism.actuators:
-        inertia[mechanism.index_v(motor.coordinate)] += motor.gear**2 * motor.rotor_inertia
+        added = motor.gear * motor.gear * motor.rotor_inertia  # a product overflows to infinity, a power raises
+        if not np.isfinite(added):
+            raise ModelError(
+                f"actuator {motor.name!r}: gear {motor.gear:g} squared times rotor inertia {motor.rotor_inertia:g} is "
+                "beyond the range of numbers"
+            )
+        inertia[mechanism.index_v(motor.coordinate)] += added
     return _frozen(inertia)
 
 
