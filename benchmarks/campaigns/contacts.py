@@ -2,7 +2,8 @@
 
 The body moves in the plane of x and z (its centre of mass and an angle), so that between two samples in free flight its
 motion is known in closed form, whatever the stepper did: a parabola, and an angle linear in time. The oracle samples
-every flight 4,000 times: no shape may be below the ground, energy may not grow, events must be in order.
+every flight 4,000 times: no shape may be below the ground, energy may not grow, events must be in order. Nothing moves
+while no time passes.
 """
 
 from __future__ import annotations
@@ -28,6 +29,9 @@ DEEP = 1e-7
 
 GAIN = 1e-6
 """Energy that grows by more than this part of all is wrong."""
+
+LEAP = 1e-5
+"""A position that changes by more than this while no time passes is wrong, metres and radians."""
 
 _BODIES: dict[tuple[float, float], object] = {}
 
@@ -117,6 +121,9 @@ def trial(rng: np.random.Generator) -> tuple[str, str]:
         wrong.append(f"{gained:.2g} J gained")
     if run.ok and np.abs(run.energy_residual).max() > GAIN * size:
         wrong.append(f"balance of energy {np.abs(run.energy_residual).max():.2g} J")
+    moved = np.abs(np.diff(run.q, axis=0)).max(axis=1, initial=0.0)[np.diff(run.t) == 0.0].max(initial=0.0)
+    if moved > LEAP:
+        wrong.append(f"moved by {moved:.2g} in no time")
     times = [event.time for event in run.events]
     if times != sorted(times) or (times and times[-1] > run.t[-1]):
         wrong.append("events out of order")

@@ -282,13 +282,27 @@ def test_energy_is_a_witness_of_runs_from_event_to_event(monkeypatch):
     assert "energy balance" in run.message
 
 
-@pytest.mark.parametrize("seed", [148, 170])
-def test_the_campaign_calls_a_gain_of_energy_wrong_unless_it_is_said(seed, monkeypatch):
+def campaign_of_contacts():
+    """Return the topic of the campaign that drops rotating shapes."""
     spec = importlib.util.spec_from_file_location("campaign_of_contacts", CAMPAIGN)
     assert spec is not None
     assert spec.loader is not None
     campaign = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(campaign)
+    return campaign
+
+
+@pytest.mark.parametrize("seed", [(26111, 141), (26111, 420)])
+def test_a_foot_that_turns_back_at_an_edge_of_a_heightfield_stays_there(seed):
+    """Nobody moves it along its velocity until another edge comes: the oracle of the campaign looks for such leaps."""
+    verdict, words = campaign_of_contacts().trial(np.random.default_rng(seed))
+    assert verdict == "refused"
+    assert words.startswith("chattering")
+
+
+@pytest.mark.parametrize("seed", [148, 170])
+def test_the_campaign_calls_a_gain_of_energy_wrong_unless_it_is_said(seed, monkeypatch):
+    campaign = campaign_of_contacts()
     verdict, words = campaign.trial(np.random.default_rng(seed))
     assert verdict == "refused"
     assert words.startswith("inaccurate: impacts that gain")

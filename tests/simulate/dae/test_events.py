@@ -79,3 +79,18 @@ def test_the_search_finds_what_dense_sampling_finds(seed):
     assert len(found) == len(wanted)
     for (low, high), place in zip(found, wanted, strict=True):
         assert low - 1e-5 <= place <= high + 1e-5
+
+
+@pytest.mark.parametrize("periods", [8.72, 15.84, 21.15, 29.62, 30.95, 63.3, 63.86, 130.95, 131.65])
+@pytest.mark.parametrize("growth", [0.0, 0.05, 0.26])
+def test_no_zero_hides_where_a_piece_holds_a_whole_period(periods, growth):
+    """Values a period apart are equal: they must not look as if they were far from zero."""
+    rng = np.random.default_rng(int(100 * periods))
+    for shift in rng.uniform(0.0, 2 * np.pi, 4):
+        value = lambda s, b=shift: np.sin(2 * np.pi * periods * (s + growth * s**2) + b)  # noqa: E731
+        first, last = shift / np.pi, 2 * periods * (1 + growth) + shift / np.pi
+        found = sum(
+            g_low[0] * g_high[0] < 0 and certain
+            for _, _, g_low, g_high, certain in pieces(lambda s, v=value: np.array([v(s)]), LEAST, 8000)
+        )
+        assert found == np.floor(last) - np.ceil(first) + 1

@@ -2099,16 +2099,21 @@ def accepted_in_cells(w, h):
 
 @nested
 def step_behind(w):
-    """Move the state of the run right behind the edge before which it is; return how it ended."""
+    """Move the state of the run right behind the edge before which it is; return how it ended.
+
+    A foot that turns back at the edge does not cross it: the state stays.
+    """
     q0, v0, clock = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.clock)
     chart_base, way, moved = vector(w, AT.chart_base), vector(w, AT.way), vector(w, AT.moved)
     field_pair, tally, closed = whole(w, AT.field_pair), whole(w, AT.tally), flags(w, AT.closed)
     calls, axes = whole_matrix(w, AT.calls), cube(w, AT.axes)
     terms_at(w, q0, v0, clock[T])
-    normals = np.zeros((field_pair.size, 3))
+    normals, before = np.zeros((field_pair.size, 3)), np.inf
     for f in range(field_pair.size):
         copy_to(normals[f], axes[field_pair[f], 0])
-    time = WIDTH
+        if closed[field_pair[f]]:
+            before = min(before, room_in(w, f))
+    time, room = WIDTH, np.inf
     for _ in range(DOUBLINGS):
         copy_to(chart_base, q0)
         for j in range(v0.size):
@@ -2119,9 +2124,11 @@ def step_behind(w):
         for f in range(field_pair.size):
             if closed[field_pair[f]]:
                 room = min(room, room_in(w, f))
-        if room < 0.0:
+        if room < 0.0 or room > before + BEYOND:
             break
         time *= 2.0
+    if room >= 0.0:
+        return SOUND
     copy_to(q0, moved)
     for f in range(field_pair.size):
         if closed[field_pair[f]] and on_edge(w, f, normals[f]):
