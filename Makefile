@@ -4,13 +4,13 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
-.PHONY: help demo test lint format types layers pytest wheel-test coverage bench campaign house docs clean
+.PHONY: help demo viewer test lint format types layers pytest wheel-test coverage bench campaign house docs clean
 
 help:
 	@echo "make demo    set up, run the demonstration, write its report, compile all loops once (minutes, with a bar)"
 	@echo "make test    set up, lint, types, layers, then all tests"
 	@echo "make wheel-test   build a wheel with compiled loops, run first calls in a fresh environment"
-	@echo "make lint | format | types | layers | pytest | coverage | bench | campaign | house | docs | clean"
+	@echo "make lint | format | types | layers | pytest | coverage | bench | campaign | house | docs | viewer | clean"
 
 $(STAMP): pyproject.toml
 	$(PYTHON) -m venv $(VENV)
@@ -61,6 +61,10 @@ campaign: $(STAMP)
 
 house: $(STAMP)
 	$(BIN)/python tools/house.py
+
+viewer:
+	cd tools/viewer && npm install --no-audit --no-fund && npm run build
+	$(PYTHON) tools/viewer/compress.py
 
 docs: $(STAMP)
 	$(BIN)/python -m sphinx -W --keep-going -b html docs docs/_build/html

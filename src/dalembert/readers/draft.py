@@ -9,9 +9,19 @@ from typing import Any
 from dalembert.errors import ModelError
 from dalembert.model.mechanism.builder import Builder
 from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Limits, Loop, Spring, Tendon
+from dalembert.model.mechanism.parts import (
+    Actuator,
+    Body,
+    Coupling,
+    Frame,
+    Joint,
+    Limits,
+    Loop,
+    Spring,
+    Tendon,
+    Visual,
+)
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.readers.files import Folders
 from dalembert.readers.xml_tree import XmlElement, shortened
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -52,6 +62,7 @@ class Draft:
     actuators: list[Actuator] = field(default_factory=list)
     couplings: list[Coupling] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
+    visuals: list[Visual] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     shapes: list[str] = field(default_factory=list)
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
@@ -161,6 +172,8 @@ class Draft:
         for loop in self.loops:
             values: dict[str, Any] = {**_fields(loop), "options": dict(loop.options)}
             builder.loop(**values)
+        for visual in self.visuals:
+            builder.visual(**_fields(visual))
         for note in self.all_notes():
             builder.note(note)
         return builder.build(base, order, allow_unphysical, passive, strict=strict)
@@ -173,29 +186,3 @@ def _fields(part: Any) -> dict[str, Any]:
 def _place(element: XmlElement) -> str:
     name = element.attributes.get("name") or element.attributes.get("reference")
     return f"line {element.line}" + (f" ({shortened(name, 40)})" if name else "")
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Meshes are never opened: dynamics does not need them. Those that cannot be found are named in one note.
-
-
-def note_meshes(root: XmlElement, attribute: str, folders: Folders, draft: Draft) -> None:
-    """Note the files of <mesh> elements that were not found; `attribute` "" takes the text of <uri> inside."""
-    missing: dict[str, None] = {}
-    known: dict[str, bool] = {}
-    for element in root.walk():
-        if element.tag != "mesh":
-            continue
-        uri = None if attribute else element.first("uri")
-        reference = element.attributes.get(attribute, "") if attribute else uri.text if uri else ""
-        if reference not in known:
-            known[reference] = folders.find(reference) is not None
-        if not known[reference]:
-            missing[shortened(reference.strip())] = None
-    if missing:
-        names = ", ".join(list(missing)[:NAMED])
-        more = f" and {len(missing) - NAMED} more" if len(missing) > NAMED else ""
-        draft.notes.append(
-            f"{len(missing)} meshes were not found in the model's folder or the declared packages, and are not needed "
-            f"for dynamics: {names}{more}"
-        )

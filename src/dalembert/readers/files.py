@@ -28,6 +28,9 @@ LARGEST = 64 * 2**20
 LONGEST = 4096
 """Characters of a path."""
 
+MESHES = (".stl", ".obj", ".dae")
+"""Endings of the meshes that can be drawn."""
+
 Packages = Mapping[str, str | Path] | Iterable[str | Path] | str | Path | None
 
 
@@ -104,6 +107,22 @@ class Folders:
             return self._in_package(name, inside)
         candidate = Path(rest if separator else reference)
         return self.allowed(candidate if candidate.is_absolute() else (near or self.home) / candidate)
+
+    def find_mesh(self, reference: str, near: Path | None = None) -> Path | None:
+        """Return the file of a mesh, or None.
+
+        As `find`; besides, a package that was not declared is the nearest folder of its name around the model, as where
+        a robot lies in its package. So only meshes are found, which drawing alone opens.
+        """
+        found = self.find(reference, near)
+        scheme, separator, rest = unquote(reference.strip()).partition("://")
+        if found is not None or not separator or scheme not in ("package", "model") or "\0" in rest:
+            return found
+        name, _, inside = rest.partition("/")
+        folder = next((each for each in (self.home, *self.home.parents) if name and each.name == name), None)
+        if folder is None or Path(inside).suffix.lower() not in MESHES:
+            return None
+        return Folders(folder, {}, ()).allowed(folder / inside)
 
     def _in_package(self, name: str, inside: str) -> Path | None:
         if not name or name in (".", ".."):

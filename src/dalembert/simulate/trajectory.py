@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import MissingExtraError, ModelError, UnsupportedError
+from dalembert.first_use import LaterModule
 from dalembert.model.energy import Energy
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord, ImpactRecord
@@ -21,6 +23,8 @@ if TYPE_CHECKING:
     from pathlib import Path
 
     from jaxtyping import Float, Int
+
+_PICTURES = LaterModule("dalembert.view.show")
 
 # ----------------------------------------------------------------------------------------------------------------------
 # States between samples: the run continued from the sample before, with its own tolerances.
@@ -490,6 +494,38 @@ class Trajectory:
             draw(axes, self, panel)
         return figure
 
+    def animate(self, path: Any = None, **options: Any) -> Any:
+        """Show the motion of a mechanism: in a notebook, or written to a file.
+
+        Parameters
+        ----------
+        path
+            "run.html" is one self-contained page: orbit camera, play, slider, speed, forces as arrows, lines that
+            follow the time; click a body for its joint's values. "run.svg" moves without a script; "run.gif",
+            "run.webp" (extra `view`) and "run.mp4" (extra `film`) are films. Without a path notebooks show the page.
+        options
+            `overlay` (further runs, drawn pale over it), `lines` (names that run[name] knows, or {label: values at
+            run.t}), `rate` (frames per second), `title`, `caption`, `view` (direction from which one looks, three
+            numbers), `forces=False`, `meshes=False`.
+
+        Returns
+        -------
+        Path or Animation
+
+        Notes
+        -----
+        Arrows are forces on the mechanism: reactions green where they are unique and orange where they are not,
+        contact forces blue.
+        """
+        return _PICTURES.animate(self, path, **options)
+
+    def view(self, **options: Any) -> Any:
+        """Show the run live in the browser: play, scrub, and sliders for each joint (extra `view3d`).
+
+        Options are those of `Mechanism.view`.
+        """
+        return _PICTURES.live(self, **options)
+
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset: q, v, acceleration, reactions, energies and residuals over time, with names."""
         from dalembert.simulate.storage.read import as_dataset
@@ -526,6 +562,9 @@ class Trajectory:
         from dalembert.simulate.storage.read import load_run
 
         return load_run(path)
+
+    def _repr_html_(self) -> str:
+        return f"{_PICTURES.picture_of(self)}<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {self.t.size} samples, {len(self.events)} events"

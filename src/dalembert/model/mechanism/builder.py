@@ -9,17 +9,31 @@ from typing import Any
 from dalembert.errors import ModelError
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Source, Spring, Tendon
+from dalembert.model.mechanism.parts import (
+    VISUALS,
+    Actuator,
+    Body,
+    Coupling,
+    Frame,
+    Joint,
+    Loop,
+    Source,
+    Spring,
+    Tendon,
+    Visual,
+)
 from dalembert.model.mechanism.validation import (
     check,
     checked_gravity,
     checked_options,
     finite,
+    make_color,
     make_inertia,
     make_limits,
     make_placement,
     make_slack,
     make_terms,
+    make_visual_size,
     per_velocity,
     unit_axis,
     unsigned,
@@ -192,6 +206,7 @@ class Builder:
         self.actuators: dict[str, Actuator] = {}
         self.couplings: dict[str, Coupling] = {}
         self.loops: dict[str, Loop] = {}
+        self.visuals: list[Visual] = []
         self.notes: list[str] = []
 
     def body(
@@ -369,6 +384,31 @@ class Builder:
         )
         _add(self.loops, name, "loop", source, lambda: loop)
 
+    def visual(
+        self,
+        body: str,
+        kind: str,
+        size: Any,
+        position: Any = None,
+        rotation: Any = None,
+        rpy: Any = None,
+        placement: Any = None,
+        color: Any = None,
+        file: str = "",
+        source: Source | None = None,
+    ) -> None:
+        """Add a shape that a body (or the ground) is drawn with; dynamics does not see it.
+
+        `size` of a "box" are its edges; of a "sphere" its radius; of a "cylinder" or "capsule" radius and length along
+        z; of an "ellipsoid" its radii; of a "mesh" its scale along x, y, z. `color` is red, green, blue and opacity.
+        """
+        what = f"a visual of body {body!r}"
+        lookup(kind, VISUALS, "kind of visual", source)
+        where = make_placement(placement, position, rotation, rpy, what, source)
+        numbers = make_visual_size(kind, size, what, source)
+        shade = make_color(color, what, source)
+        self.visuals.append(Visual(str(body), kind, numbers, where, shade, str(file), source))
+
     def note(self, text: str) -> None:
         """Add a remark that `print(mechanism)` shows."""
         self.notes.append(str(text))
@@ -402,6 +442,8 @@ class Builder:
         joints, floats = rooted(list(self.joints.values()), self.bodies, ground, base)
         ordered = in_order(joints, self.bodies, ground, order)
         notes = check(self, ordered, ground, strict, allow_unphysical)
+        for visual in self.visuals:
+            lookup(visual.body, {ground: None} | dict.fromkeys(self.bodies), "body (of a visual)", visual.source)
         return Mechanism(
             name=self.name,
             bodies=tuple(self.bodies[joint.child] for joint in ordered),
@@ -418,6 +460,7 @@ class Builder:
             notes=(*self.notes, *notes),
             source=self.source,
             tendons=tuple(self.tendons.values()),
+            visuals=tuple(self.visuals),
         )
 
 

@@ -14,11 +14,12 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.first_use import LaterModule
 from dalembert.model.energy import Energy
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism import assemble, calls, joint_values, precision, project, rows, solve
 from dalembert.model.mechanism.manifold import Manifold
-from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon
+from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
 from dalembert.model.mechanism.text import as_html, as_text, content_key
 from dalembert.model.mechanism.validation import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
@@ -34,6 +35,9 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
     from dalembert.model.mechanism.ranks import GenericRank
+
+
+_PICTURES = LaterModule("dalembert.view.show")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -65,6 +69,8 @@ class Mechanism:
         What a reader left out, and what one should know.
     source
         The file it was read from, or None.
+    visuals
+        Shapes, meshes and colours that bodies are drawn with; no part of `content`.
 
     Notes
     -----
@@ -87,6 +93,7 @@ class Mechanism:
     notes: tuple[str, ...] = field(default=())
     source: str | None = None
     tendons: tuple[Tendon, ...] = ()
+    visuals: tuple[Visual, ...] = ()
 
     def __post_init__(self) -> None:
         seen = {self.ground}
@@ -615,8 +622,49 @@ class Mechanism:
     def __repr__(self) -> str:
         return f"Mechanism({self.name!r}: {len(self.bodies)} bodies, nq {self.nq}, nv {self.nv}, {self.base} base)"
 
+    # --- pictures -----------------------------------------------------------------------------------------------
+
+    def show(self, path: Any = None, q: Any = None, **options: Any) -> Any:
+        """Show the mechanism: in the notebook, in the browser, or in a file.
+
+        Parameters
+        ----------
+        path
+            Where to write it: "page.html" is one self-contained page with a camera that can be moved, "robot.svg" a
+            drawing, "robot.png" a picture (extra `view`). Without a path the page is opened.
+        q : (nq,) or (N, nq)
+            A configuration; further ones are drawn pale over it. By default the neutral one with its loops closed.
+        options
+            `title`, `caption`, `view` (the direction from which one looks, three numbers), `meshes=False` (draws no
+            meshes), `forces=False` (marks no constraints).
+
+        Returns
+        -------
+        Path or Animation
+            The file, or the page, which notebooks show.
+
+        Notes
+        -----
+        Bodies are drawn with the shapes and meshes of their file, or with generated ones. Massless links are
+        see-through; a ring marks each constraint, green where its reactions are unique, orange where they are not.
+        """
+        return _PICTURES.show(self, path, q, **options)
+
+    def view(self, q: Any = None, **options: Any) -> Any:
+        """Show the mechanism live in the browser, with a slider for each joint; loops stay closed (extra `view3d`).
+
+        Parameters
+        ----------
+        q : (nq,)
+            Where to begin; by default the neutral configuration with its loops closed.
+        options
+            `port`, `host` ("127.0.0.1": nobody else can look; anything else needs the `token` that is printed),
+            `block` (wait until the viewer is closed).
+        """
+        return _PICTURES.live(self, q=q, **options)
+
     def _repr_html_(self) -> str:
-        return as_html(self)
+        return _PICTURES.picture_of(self) + as_html(self)
 
 
 def _named(joint: str, suffix: str) -> str:

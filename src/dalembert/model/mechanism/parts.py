@@ -1,4 +1,4 @@
-"""The parts of a mechanism, as data: bodies, joints, frames, springs, tendons, actuators, couplings, loops.
+"""The parts of a mechanism, as data: bodies, joints, frames, springs, tendons, actuators, couplings, loops, visuals.
 
 Everything is named; lengths in metres, angles in radians, SI throughout. Parts know nothing of each other but names.
 """
@@ -182,3 +182,44 @@ class Loop:
     axis: tuple[float, float, float] = (1.0, 0.0, 0.0)
     options: tuple[tuple[str, Any], ...] = ()
     source: Source | None = field(default=None, compare=False)
+
+
+@dataclass(frozen=True)
+class Visual:
+    """A shape that a body is drawn with; dynamics does not see it.
+
+    Attributes
+    ----------
+    body
+        Name of a body, or of the ground.
+    kind
+        One of `VISUALS`.
+    size
+        Numbers of the kind, in metres; of a mesh its scale along x, y, z.
+    placement
+        The shape's frame in the body's frame.
+    color : (4,)
+        Red, green, blue and opacity from 0 to 1; None where the file gives none.
+    file
+        Path of a mesh (.stl, .obj, .dae); it is opened when the mechanism is drawn.
+    """
+
+    body: str
+    kind: str
+    size: tuple[float, ...]
+    placement: Placement = IDENTITY
+    color: tuple[float, float, float, float] | None = None
+    file: str = ""
+    source: Source | None = field(default=None, compare=False)
+
+
+VISUALS = {
+    "box": ("edge along x", "along y", "along z"),
+    "sphere": ("radius",),
+    "cylinder": ("radius", "length along z"),
+    "capsule": ("radius", "length along z without the caps"),
+    "ellipsoid": ("radius along x", "along y", "along z"),
+    "plane": ("half the edge along x, 0 where it has no end", "along y"),
+    "mesh": ("scale along x", "along y", "along z"),
+}
+"""Kinds of visuals, and what their numbers are."""

@@ -13,7 +13,7 @@ from dalembert.errors import DalembertError, ModelError, ShapeError, warn_user
 from dalembert.model.joints import KINDS
 from dalembert.model.limits import ONE_AXIS
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import Coupling, Joint, Limits, Source, Tendon
+from dalembert.model.mechanism.parts import VISUALS, Coupling, Joint, Limits, Source, Tendon
 from dalembert.model.mechanism.placement import EYE, IDENTITY, Placement, exact
 from dalembert.names import lookup, near_matches
 from dalembert.types import Array
@@ -213,6 +213,26 @@ def make_placement(
         return Placement.from_quaternion(turn, place) if turn.shape == (4,) else Placement(turn, place)
     except (DalembertError, TypeError, ValueError) as error:
         raise ModelError(f"{what}: {error}", source) from error
+
+
+def make_color(color: Any, what: str, source: Source | None) -> tuple[float, float, float, float] | None:
+    """Return red, green, blue and opacity of three or four numbers from 0 to 1; None stays None."""
+    if color is None:
+        return None
+    array = numbers(color, f"the color of {what}", source)
+    if array.shape not in ((3,), (4,)) or not ((array >= 0.0) & (array <= 1.0)).all():
+        raise ModelError(f"the color of {what} is red, green, blue (and opacity) from 0 to 1, not {color!r}", source)
+    red, green, blue, opacity = (*array.tolist(), 1.0)[:4]
+    return red, green, blue, opacity
+
+
+def make_visual_size(kind: str, size: Any, what: str, source: Source | None) -> tuple[float, ...]:
+    """Return the numbers of a visual: as many as its kind has, none of them negative but a mesh's scale."""
+    array = np.atleast_1d(numbers(size, f"the size of {what}", source))
+    meanings = VISUALS[kind]
+    if array.shape != (len(meanings),) or not np.isfinite(array).all() or (kind != "mesh" and (array < 0.0).any()):
+        raise ModelError(f"the size of {what} is ({', '.join(meanings)}) in metres, not {size!r}", source)
+    return tuple(array.tolist())
 
 
 def make_inertia(inertia: Any, mass: Any, center: Any, what: str, source: Source | None) -> Inertia:

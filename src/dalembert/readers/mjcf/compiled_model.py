@@ -12,6 +12,7 @@ from xml.sax.saxutils import quoteattr
 from dalembert.errors import DalembertError, MissingExtraError, ModelError, UnsupportedError
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import LARGEST, Folders
+from dalembert.readers.visuals import note_missing
 from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -24,12 +25,12 @@ from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
 
 
 DROPPED = {
-    "visual", "statistic", "size", "sensor", "keyframe", "custom", "contact", "texture", "material", "skin", "light",
-    "camera", "rgba", "headlight", "lengthrange", "extension", "map", "deformable",
+    "visual", "statistic", "size", "sensor", "keyframe", "custom", "contact", "texture", "skin", "light",
+    "camera", "rgba", "headlight", "lengthrange", "extension", "map", "deformable", "layer",
 }  # fmt: skip
 """Elements that say nothing about rigid bodies; named in the notes, and not handed on. <deformable> may hold skins."""
 
-SILENT = {"visual", "statistic", "size", "texture", "material", "light", "rgba", "headlight", "map", "lengthrange"}
+SILENT = {"visual", "statistic", "size", "texture", "layer", "light", "rgba", "headlight", "map", "lengthrange"}
 """Those of them that nobody misses in dynamics."""
 
 SOFT = "soft bodies are not read, in any form; remove them, or put rigid bodies with joints and springs in their place"
@@ -70,6 +71,8 @@ class Flat:
         Name of an instance in <extension> -> name of its plugin.
     made
         Name of a mesh that a plugin makes -> name of the plugin.
+    drawn
+        Name of a geom that shows a mesh -> file and scale of the mesh.
     """
 
     folders: Folders
@@ -79,6 +82,7 @@ class Flat:
     included: set[Path] = field(default_factory=set)
     plugins: dict[str, str] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
+    drawn: dict[str, tuple[str, tuple[float, ...]]] = field(default_factory=dict)
     count: int = 0
 
     @property
@@ -111,7 +115,8 @@ class Flat:
         self.count += times
         if self.count > MOST_BODIES * 5:
             raise element.error(f"more than {MOST_BODIES * 5} elements, with <replicate> counted")
-        self._line(element, f"<{element.tag}{_words(_attributes(element, ('material',)))}>")
+        dropped = () if element.tag == "geom" else ("texture",) if element.tag == "material" else ("material",)
+        self._line(element, f"<{element.tag}{_words(_attributes(element, dropped))}>")
         for child in element.children:
             if child.tag == "plugin" and element.tag == "mesh":
                 self.made[_file_name(element)] = self._plugin_name(child)
@@ -265,7 +270,10 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
         if not _from_file(mujoco, geom):
             continue
         lost = geom.meshname in meshes and meshes[geom.meshname] is None
-        if not _weighs(spec, geom):
+        shown = meshes.get(geom.meshname) if geom.type == mujoco.mjtGeom.mjGEOM_MESH else None
+        if not _weighs(spec, geom) and shown is not None:
+            _stand_in(mujoco, spec, geom, shown, flat)
+        elif not _weighs(spec, geom):
             spec.delete(geom)
         elif geom.meshname in flat.made:
             raise UnsupportedError(
@@ -279,20 +287,35 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
             spec.delete(geom)
         else:
             needed.add(geom.meshname)
+            if shown is not None:
+                _remember(spec, geom, shown, flat)
     for mesh in list(spec.meshes):
         if _label(mesh) not in needed:
             spec.delete(mesh)
         elif mesh.file:
             mesh.name, mesh.file = _label(mesh), str(_usable(meshes[_label(mesh)], mesh.file, flat))
     spec.meshdir, spec.strippath = "", False
-    if missing:
-        named = ", ".join(shortened(name, 40) for name in missing[:5])
-        flat.draft.notes.append(f"{len(missing)} meshes were not found, and are not needed: {named}")
+    note_missing(missing, flat.draft)
     if unweighed:
         flat.draft.notes.append(
             f"inertia of {', '.join(sorted(set(unweighed))[:5])}: from a mesh that was not found, and taken as zero; "
             "nothing moves it"
         )
+
+
+def _remember(spec: Any, geom: Any, file: Path, flat: Flat) -> None:
+    """Remember which mesh a geom shows, by a name that no other geom has."""
+    if not geom.name or geom.name in flat.drawn:
+        geom.name = flat.draft.new_name("geom", f"{geom.name or 'geom'} with a mesh")
+    mesh = next(mesh for mesh in spec.meshes if _label(mesh) == geom.meshname)
+    flat.drawn[geom.name] = (str(file), tuple(float(x) for x in mesh.scale))
+
+
+def _stand_in(mujoco: Any, spec: Any, geom: Any, file: Path, flat: Flat) -> None:
+    """Make of a geom that shows a mesh a sphere without mass: MuJoCo places it, and opens no file."""
+    _remember(spec, geom, file, flat)
+    geom.type, geom.meshname, geom.size = mujoco.mjtGeom.mjGEOM_SPHERE, "", [1.0, 0.0, 0.0]
+    geom.mass, geom.contype, geom.conaffinity = 0.0, 0, 0
 
 
 def _found_meshes(spec: Any, flat: Flat, folders: Folders) -> dict[str, Path | None]:

@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import Body, Frame, Joint, Source
+from dalembert.model.mechanism.parts import Body, Frame, Joint, Source, Visual
 from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
@@ -33,6 +33,24 @@ CHECKED = (
 """Arrays of MuJoCo's model that are read."""
 
 
+SHAPES: dict[int, tuple[str, tuple[tuple[int, float], ...]]] = {
+    0: ("plane", ((0, 1.0), (1, 1.0))),
+    2: ("sphere", ((0, 1.0),)),
+    3: ("capsule", ((0, 1.0), (1, 2.0))),
+    4: ("ellipsoid", ((0, 1.0), (1, 1.0), (2, 1.0))),
+    5: ("cylinder", ((0, 1.0), (1, 2.0))),
+    6: ("box", ((0, 2.0), (1, 2.0), (2, 2.0))),
+}
+"""MuJoCo's codes of shapes: our word, and which of its half lengths, times what, are the size."""
+
+MESH = 7
+LAST_SHOWN = 2
+"""MuJoCo's viewer shows geoms of the groups 0, 1 and 2; collision shapes are in group 3 by custom."""
+
+GREY = np.array([0.5, 0.5, 0.5, 1.0], dtype=np.float32)
+"""A geom's colour where the file gives none."""
+
+
 def read_mjcf(root: XmlElement, folders: Folders) -> Draft:
     """Return what a <mujoco> element says."""
     draft = Draft(root.attributes.get("model", "").strip() or "model", root.file, rooted=True)
@@ -45,6 +63,7 @@ def read_mjcf(root: XmlElement, folders: Folders) -> Draft:
         raise root.error("no <body>: there is nothing to move")
     reading.bodies()
     reading.sites()
+    reading.visuals(flat.drawn)
     add_equalities(reading)
     add_tendons(reading)
     add_actuators(reading)
@@ -127,6 +146,34 @@ class CompiledModel:
             X = placement(model.site_pos[i], model.site_quat[i])
             self.draft.frames.append(Frame(name, body, X, self.source("site", name)))
 
+    def visuals(self, meshes: dict[str, tuple[str, tuple[float, ...]]]) -> None:
+        """Add the geoms of the groups that MuJoCo's viewer shows; `meshes` are files and scales by geom."""
+        model = self.model
+        for i in range(model.ngeom):
+            if model.geom_group[i] > LAST_SHOWN:
+                continue
+            name, kind = model.geom(i).name, SHAPES.get(int(model.geom_type[i]))
+            X, body = placement(model.geom_pos[i], model.geom_quat[i]), self.names["body"][model.geom_bodyid[i]]
+            if name in meshes:
+                file, size = meshes[name]
+                if int(model.geom_type[i]) == MESH:
+                    X = X @ _moved_by_compiler(model, i)
+                shape = Visual(body, "mesh", size, X, self._color(i), file, self.source("geom", name))
+            elif kind is None:
+                continue
+            else:
+                word, numbers = kind
+                size = tuple(float(model.geom_size[i][k]) * factor for k, factor in numbers)
+                shape = Visual(body, word, size, X, self._color(i), source=self.source("geom", name))
+            self.draft.visuals.append(shape)
+
+    def _color(self, i: int) -> Any:
+        """Return the colour of a geom: its own, or that of its material where it has none."""
+        model, material = self.model, int(self.model.geom_matid[i])
+        own = model.geom_rgba[i]
+        color = model.mat_rgba[material] if material >= 0 and np.array_equal(own, GREY) else own
+        return tuple(float(x) for x in np.clip(color, 0.0, 1.0))
+
     def disabled(self, *flags: str) -> bool:
         """Say whether the file switches something off by one of these flags; one that MuJoCo does not have is on."""
         from dalembert.readers.mjcf.compiled_model import import_mujoco
@@ -207,6 +254,12 @@ def names_of(model: Any, draft: Draft) -> tuple[list[str], list[str]]:
 def _inertia(model: Any, i: int) -> Inertia:
     X = placement(model.body_ipos[i], model.body_iquat[i])
     return Inertia(float(model.body_mass[i]), np.zeros(3), np.diag(model.body_inertia[i])).moved(X)
+
+
+def _moved_by_compiler(model: Any, i: int) -> Placement:
+    """Return where the mesh of a file stands in that of the compiled model, whose origin is its centre of mass."""
+    k = int(model.geom_dataid[i])
+    return placement(model.mesh_pos[k], model.mesh_quat[k]).inverse()
 
 
 def placement(position: Array, wxyz: Array) -> Placement:

@@ -12,12 +12,13 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import Body, Frame, Joint, Source
+from dalembert.model.mechanism.parts import Body, Frame, Joint, Source, Visual
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.readers.draft import GROUND, Draft, note_meshes
+from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
 from dalembert.readers.sdf.joints import as_loop, read_actuator, read_gearbox, read_joint, read_mimic, span
 from dalembert.readers.sdf.scope import MODEL, Scope, pose_of, relative_to, text_of, version_of
+from dalembert.readers.visuals import drawn_or_noted, mesh_visual, note_meshes, read_color
 from dalembert.readers.xml_tree import XmlElement, blame, number_text, numbers, read_xml, shortened, truth_text
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -170,6 +171,16 @@ def _pose(element: XmlElement, default: str) -> XmlElement:
 OLDEST, NEWEST = (1, 4), (1, 12)
 DIAGONAL, PRODUCTS = ("ixx", "iyy", "izz"), ("ixy", "ixz", "iyz")
 MODEL_PARTS = ("link", "joint", "frame", "model", "include", "pose", "static", "self_collide", "allow_auto_disable")
+SHAPES: dict[str, tuple[tuple[str, int], ...]] = {
+    "box": (("size", 3),),
+    "sphere": (("radius", 1),),
+    "cylinder": (("radius", 1), ("length", 1)),
+    "capsule": (("radius", 1), ("length", 1)),
+    "ellipsoid": (("radii", 3),),
+    "plane": (("size", 2),),
+}
+"""Shapes of SDF that are drawn: the elements of their numbers, and how many each has."""
+
 LINK_PARTS = ("inertial", "pose", "visual", "collision", "self_collide", "gravity", "enable_wind")
 
 
@@ -317,6 +328,9 @@ class _Reading:
                 draft.shapes += [full] * len(child.all("collision"))
                 draft.bodies.append(Body(full, _inertia(child, draft), child.source, _compensation(child, draft)))
                 self.places[full], self.sources[full] = X, child.source
+                for visual in child.all("visual"):
+                    with drawn_or_noted(visual, draft):
+                        draft.visuals += _visual(full, visual, place, X, scope, self.includes.folders)
                 if static:
                     self.static.add(full)
 
@@ -396,6 +410,45 @@ class _Reading:
         X = self.places[scope.prefix] @ scope.placement(name, element)
         place = self.places[body].inverse() @ X
         self.draft.frames.append(Frame(scope.prefix + name, body, place, element.source))
+
+
+def _visual(
+    body: str, element: XmlElement, place: Placement, link: Placement, scope: Scope, folders: Folders
+) -> list[Visual]:
+    """Return the shape of a <visual>; `place` and `link` are where its model and its link stand."""
+    pose = element.only("pose")
+    X = IDENTITY if pose is None else pose_of(pose)
+    if frame := relative_to(pose):
+        X = link.inverse() @ place @ scope.placement(frame, element) @ X
+    diffuse = element.first("material") and element.required("material").first("diffuse")
+    color = None if diffuse is None else read_color(diffuse, diffuse.text)
+    shape = next(iter(element.required("geometry").children), None)
+    if shape is None or shape.tag == "empty":
+        return []
+    if shape.tag == "mesh":
+        scale = shape.first("scale")
+        factors = (1.0, 1.0, 1.0) if scale is None else numbers(scale, scale.text, 3, "scale")
+        mesh = mesh_visual(body, text_of(shape, "uri"), factors, X, color, element, folders)
+        return [] if mesh is None else [mesh]
+    if shape.tag not in SHAPES:
+        raise element.error(f"<{shortened(shape.tag)}> is not drawn")
+    if shape.tag == "plane":
+        normal = shape.first("normal")
+        X = X @ _turned_to(numbers(normal, normal.text, 3, "normal") if normal else (0.0, 0.0, 1.0))
+        edges = numbers(shape.required("size"), text_of(shape, "size"), 2, "size")
+        size = (edges[0] / 2, edges[1] / 2)
+    else:
+        size = tuple(x for tag, n in SHAPES[shape.tag] for x in numbers(shape, text_of(shape, tag), n, tag))
+    if min(size) < 0.0:
+        raise element.error(f"the size of its <{shape.tag}> is negative")
+    return [Visual(body, shape.tag, size, X, color, source=element.source)]
+
+
+def _turned_to(normal: tuple[float, ...]) -> Placement:
+    """Return the placement whose z axis is a normal."""
+    n = np.array(normal) / (np.linalg.norm(normal) or 1.0)
+    across = np.cross([0.0, 0.0, 1.0], n)
+    return Placement.from_quaternion((*across, 1.0 + n[2])) if n[2] > -1.0 else Placement.from_quaternion((1, 0, 0, 0))
 
 
 def _compensation(link: XmlElement, draft: Draft) -> float:

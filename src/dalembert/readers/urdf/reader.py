@@ -10,12 +10,13 @@ import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import Body
+from dalembert.model.mechanism.parts import Body, Visual
 from dalembert.model.mechanism.placement import Placement
-from dalembert.readers.draft import Draft, note_meshes
+from dalembert.readers.draft import Draft
 from dalembert.readers.files import Folders
 from dalembert.readers.urdf.joints import LOOP_READERS, note_circles, read_joint, read_mimic, read_transmission
-from dalembert.readers.xml_tree import XmlElement, blame, number_attribute, origin, shortened
+from dalembert.readers.visuals import Color, drawn_or_noted, mesh_visual, note_meshes, read_color
+from dalembert.readers.xml_tree import XmlElement, blame, number_attribute, origin, shortened, vector_attribute
 
 PRODUCTS = ("ixx", "ixy", "ixz", "iyy", "iyz", "izz")
 SHAPES = ("visual", "collision")
@@ -69,6 +70,11 @@ def read_urdf(root: XmlElement, folders: Folders) -> Draft:
         elif element.tag not in ("link", "material"):
             draft.leave_out(element)
     note_circles(draft)
+    materials = {element.attributes.get("name", ""): element for element in root.all("material")}
+    for link in root.all("link"):
+        for element in link.all("visual"):
+            with drawn_or_noted(element, draft):
+                draft.visuals += _visual(link.attribute("name"), element, materials, folders)
     note_meshes(root, "filename", folders, draft)
     return draft
 
@@ -92,6 +98,38 @@ def _link(element: XmlElement, draft: Draft) -> Body:
     inertial = element.only("inertial")
     inertia = Inertia() if inertial is None else _inertia(inertial, draft)
     return Body(element.attribute("name"), inertia, element.source)
+
+
+def _visual(body: str, element: XmlElement, materials: dict[str, XmlElement], folders: Folders) -> list[Visual]:
+    """Return the shape of a <visual>; none where its mesh is missing."""
+    X, color = origin(element), _color(element, materials)
+    shape = next(iter(element.required("geometry").children), None)
+    if shape is None:
+        raise element.error("its <geometry> is empty")
+    if shape.tag == "mesh":
+        scale = vector_attribute(shape, "scale", (1.0, 1.0, 1.0))
+        mesh = mesh_visual(body, shape.attribute("filename"), scale, X, color, element, folders)
+        return [] if mesh is None else [mesh]
+    if shape.tag == "box":
+        size = vector_attribute(shape, "size", (0.0, 0.0, 0.0))
+    elif shape.tag == "sphere":
+        size = (number_attribute(shape, "radius"),)
+    elif shape.tag in ("cylinder", "capsule"):
+        size = (number_attribute(shape, "radius"), number_attribute(shape, "length"))
+    else:
+        raise element.error(f"<{shortened(shape.tag)}> is no shape of URDF")
+    if min(size) < 0.0:
+        raise element.error(f"the size of its <{shape.tag}> is negative")
+    return [Visual(body, shape.tag, tuple(size), X, color, source=element.source)]
+
+
+def _color(visual: XmlElement, materials: dict[str, XmlElement]) -> Color | None:
+    """Return the colour of a visual: of its own <material>, or of the robot's material of that name."""
+    material = visual.first("material")
+    if material is None:
+        return None
+    color = material.first("color") or materials.get(material.attributes.get("name", ""), material).first("color")
+    return None if color is None else read_color(color, color.attributes.get("rgba", ""))
 
 
 def _inertia(inertial: XmlElement, draft: Draft) -> Inertia:

@@ -1,0 +1,331 @@
+"""The live viewer: a mechanism in the browser with a slider for each joint, or a run that plays; by viser.
+
+It listens to this machine alone. For others `host=` puts a gate with a token in front (`gate.py`).
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+import time
+from importlib import import_module
+from typing import Any
+
+import numpy as np
+
+from dalembert.errors import DalembertError, MissingExtraError, ModelError
+from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.simulate.trajectory import Trajectory
+from dalembert.types import Array
+from dalembert.view.gate import Gate
+from dalembert.view.page import smooth_quaternions
+from dalembert.view.scene import Scene, drawable, reaction_forces, scene_of, uniqueness
+from dalembert.view.shapes import THICKNESS, Shape
+
+LOCAL = ("127.0.0.1", "localhost", "::1")
+COLORS = {"unique": (26, 152, 80), "family": (224, 130, 20), "contact": (33, 102, 172)}
+
+MOST_SLIDERS = 60
+"""Joints that have a slider."""
+
+PLAY_RATE = 25.0
+"""Frames per second of a run that plays."""
+
+SLIDING = ("revolute", "continuous", "prismatic", "helical")
+"""Joints whose coordinate is one number."""
+
+
+def serve(
+    what: Any, q: Any = None, host: str = "127.0.0.1", port: int = 8080, token: str | None = None, block: Any = None
+) -> Live:
+    """Show a mechanism or a run; wait for the viewer's end where nobody types (`block`)."""
+    live = Live(what, q, host, port, token)
+    print(f"the viewer is at {live.url}", flush=True)
+    interactive = hasattr(sys, "ps1") or "IPython" in sys.modules
+    if block or (block is None and not interactive):
+        live.wait()
+    return live
+
+
+class Live:
+    """A viewer in the browser.
+
+    Attributes
+    ----------
+    url
+        Where it is, with the token if one is needed.
+    q
+        The configuration that is shown.
+    message
+        Whether the loops are closed there.
+    """
+
+    def __init__(self, what: Any, q: Any, host: str, port: int, token: str | None) -> None:
+        try:
+            viser = import_module("viser")
+        except ImportError as error:
+            raise MissingExtraError("viser", "view3d", "The live viewer") from error
+        self.run = what if isinstance(what, Trajectory) else None
+        self.mechanism: Mechanism = drawable(what) if isinstance(what, Trajectory) else what
+        if not isinstance(self.mechanism, Mechanism):
+            raise ModelError(f"a mechanism or a run can be viewed, not {type(what).__name__}")
+        self.scene = scene_of(what, q, rate=PLAY_RATE if self.run is not None else None, lines=None)
+        self.q, self.message, self._lock, self._ended = self.scene.q[0].copy(), "", threading.RLock(), threading.Event()
+        local = host in LOCAL
+        self.server = viser.ViserServer(
+            host="127.0.0.1", port=port if local else 0, label=self.mechanism.name, verbose=False
+        )
+        inner = self.server.get_port()
+        self.gate = None if local else Gate(host, port, inner, token)
+        self.url = f"http://127.0.0.1:{inner}" if self.gate is None else self.gate.url
+        self._build()
+        self.draw(0, self.scene)
+
+    # --- what is in the window ----------------------------------------------------------------------------------
+
+    def _build(self) -> None:
+        scene, s = self.scene, self.server
+        up, size = scene.up, scene.size
+        s.scene.set_up_direction(tuple(up.tolist()))
+        center = scene.positions.reshape(-1, 3).mean(axis=0) if scene.positions.size else np.zeros(3)
+        view = scene.view / np.linalg.norm(scene.view)
+        s.initial_camera.position = tuple((center + 1.9 * size * view).tolist())
+        s.initial_camera.look_at = tuple(center.tolist())
+        plane = "xy" if abs(up[2]) > 0.9 else "xz" if abs(up[1]) > 0.9 else "yz"
+        s.scene.add_grid(
+            "/ground",
+            width=6 * size,
+            height=6 * size,
+            cell_size=size / 4,
+            position=tuple(up * scene.floor),
+            plane=plane,
+        )
+        for k, shape in enumerate(scene.drawing.ground):
+            self._add(f"/scenery/{k}", shape)
+        self.frames = []
+        for body, shapes in zip(self.mechanism.bodies, scene.drawing.bodies, strict=True):
+            self.frames.append(s.scene.add_frame(f"/bodies/{body.name}", show_axes=False))
+            for k, shape in enumerate(shapes):
+                self._add(f"/bodies/{body.name}/{k}", shape)
+        self.arrows, self._drawn = None, 0
+        self._sliders()
+        if self.run is not None:
+            self._player()
+
+    def _add(self, name: str, shape: Shape) -> None:
+        """Add a solid, as triangles."""
+        vertices, faces = triangles(shape, self.scene.size)
+        c = shape.color
+        self.server.scene.add_mesh_simple(
+            name,
+            vertices.astype(np.float32),
+            faces.astype(np.uint32),
+            color=(c >> 16, c >> 8 & 255, c & 255),
+            opacity=None if shape.opacity == 1.0 else shape.opacity,
+            wxyz=tuple(np.roll(shape.placement.quaternion(), 1).tolist()),
+            position=tuple(np.asarray(shape.placement.position).tolist()),
+        )
+
+    def _sliders(self) -> None:
+        m, self.sliders = self.mechanism, {}
+        closed = "Joints (loops stay closed)" if m.all_constraints else "Joints"
+        with self.server.gui.add_folder(closed):
+            for i, joint in enumerate(m.joints):
+                if joint.kind not in SLIDING or len(self.sliders) >= MOST_SLIDERS:
+                    continue
+                low, high = self._limits(i)
+                start = float(np.clip(self.coordinate(joint.name), low, high))
+                slider = self.server.gui.add_slider(joint.name, low, high, (high - low) / 1000.0, start)
+                slider.on_update(lambda event, name=joint.name: self._moved(event, name))
+                self.sliders[joint.name] = slider
+        self.words = self.server.gui.add_markdown("")
+
+    def _limits(self, i: int) -> tuple[float, float]:
+        joint = self.mechanism.joints[i]
+        far = self.scene.size if joint.kind == "prismatic" else np.pi
+        low = joint.limits.lower[0] if joint.limits.lower and np.isfinite(joint.limits.lower[0]) else -far
+        high = joint.limits.upper[0] if joint.limits.upper and np.isfinite(joint.limits.upper[0]) else far
+        return (float(low), float(high)) if high > low else (-far, far)
+
+    def _player(self) -> None:
+        t = self.scene.t
+        with self.server.gui.add_folder("Run"):
+            self.clock = self.server.gui.add_slider(
+                "time (s)", float(t[0]), float(t[-1]), float(t[1] - t[0]), float(t[0])
+            )
+            self.playing = self.server.gui.add_checkbox("play", True)
+            self.speed = self.server.gui.add_dropdown("speed", ("0.1", "0.25", "0.5", "1", "2"), initial_value="1")
+        self.clock.on_update(lambda event: self.show_time(self.clock.value))
+        threading.Thread(target=self._play, daemon=True).start()
+
+    # --- what moves it ------------------------------------------------------------------------------------------
+
+    def coordinate(self, name: str) -> float:
+        """Return the number that a joint's slider shows; of an angle without limits that within half a turn."""
+        part, joint = self.q[self.mechanism.index_q(name)], self.mechanism.joint(name)
+        if part.size == 1 and (joint.kind != "revolute" or joint.limits.lower or joint.limits.upper):
+            return float(part[0])
+        return float(np.arctan2(np.sin(part[0]), np.cos(part[0])) if part.size == 1 else np.arctan2(part[1], part[0]))
+
+    def _moved(self, event: Any, name: str) -> None:
+        if event.client is not None:
+            self.move(name, float(self.sliders[name].value))
+
+    def move(self, name: str, value: float) -> bool:
+        """Set a joint, close the loops around it, and show that; return whether they could be closed."""
+        m = self.mechanism
+        with self._lock:
+            if self.run is not None:
+                self.playing.value = False
+            guess, place = self.q.copy(), m.index_q(name)
+            guess[place] = [value] if place.stop - place.start == 1 else [np.cos(value), np.sin(value)]
+            q, self.message = guess, ""
+            if m.all_constraints:
+                found = m.assemble(guess, hold=[name])
+                q = found.q if found.ok else None
+                gaps = ", ".join(f"{row} {gap:.3g}" for row, gap in list(found.open.items())[:3])
+                self.message = "loops are closed" if found.ok else f"**cannot be closed here:** {gaps}"
+            self.words.content = self.message
+            if q is None:
+                return False
+            self.q = np.asarray(q)
+            self.draw(0, self._state())
+            self._follow(name)
+            return True
+
+    def _state(self) -> Scene:
+        """Return the scene at rest in the configuration that is shown, with its reactions."""
+        m, scene = self.mechanism, self.scene
+        R, p = m.kinematics(self.q[None])
+        now = Scene(m, scene.title, scene.size, scene.drawing, np.zeros(1), self.q[None], np.zeros((1, m.nv)), R, p)
+        if m.names:
+            try:
+                reactions = np.asarray(m.solve(now.q[0], now.v[0]).reactions, float).reshape(1, -1)
+            except DalembertError as error:
+                self.message = str(error)
+                return now
+            now.forces = reaction_forces(now, reactions, uniqueness(m, now.q, now.v))
+        return now
+
+    def show_time(self, t: float) -> None:
+        """Show the run at a time."""
+        with self._lock:
+            k = int(np.clip(np.searchsorted(self.scene.t, t + 1e-9), 0, self.scene.t.size - 1))
+            self.q = self.scene.q[k].copy()
+            self.draw(k, self.scene)
+            self._follow("")
+
+    def _follow(self, moved: str) -> None:
+        """Set the sliders to the configuration that is shown."""
+        for name, slider in self.sliders.items():
+            if name != moved:
+                slider.value = float(np.clip(self.coordinate(name), slider.min, slider.max))
+
+    def draw(self, k: int, scene: Scene) -> None:
+        """Draw frame k of a scene."""
+        turns = smooth_quaternions(scene.rotations[k : k + 1])[0]
+        with self.server.atomic():
+            for frame, place, turn in zip(self.frames, scene.positions[k], turns, strict=True):
+                frame.position, frame.wxyz = tuple(place.tolist()), tuple(np.roll(turn, 1).tolist())
+            self._draw_arrows(k, scene)
+
+    def _draw_arrows(self, k: int, scene: Scene) -> None:
+        forces = [force for force in scene.forces if np.linalg.norm(force.vectors[k]) > 0.0]
+        if self.arrows is not None and len(self.arrows.points) != len(forces):
+            self.arrows.remove()
+            self.arrows = None
+        if not forces:
+            return
+        every = np.concatenate([np.linalg.norm(force.vectors, axis=1) for force in scene.forces])
+        unit = 0.45 * scene.size / (float(np.quantile(every[every > 0.0], 0.98)) or 1.0)
+        tips = [[force.points[k], force.points[k] + unit * force.vectors[k]] for force in forces]
+        points = np.array(tips, dtype=np.float32)
+        colors = np.array([COLORS[force.kind] for force in forces], dtype=np.uint8)
+        if self.arrows is not None:
+            self.arrows.points, self.arrows.colors = points, colors
+            return
+        thick = (0.01 if self.mechanism.visuals else 1.15 * THICKNESS) * scene.size  # not hidden in generated links
+        self._drawn += 1  # a name of its own: the browser may hear of the old arrows' end later
+        self.arrows = self.server.scene.add_arrows(
+            f"/forces/{self._drawn}",
+            points,
+            colors=colors,
+            shaft_radius=thick,
+            head_radius=2.2 * thick,
+            head_length=4.0 * thick,
+        )
+
+    def _play(self) -> None:
+        while not self._ended.wait(1.0 / PLAY_RATE):
+            if self.playing.value:
+                t = self.clock.value + float(self.speed.value) / PLAY_RATE
+                self.clock.value = t if t <= float(self.scene.t[-1]) else float(self.scene.t[0])
+
+    # --- its end ------------------------------------------------------------------------------------------------
+
+    def wait(self) -> None:
+        """Wait until the viewer is closed, or the keyboard says so."""
+        try:
+            while not self._ended.wait(0.5):
+                time.sleep(0.0)
+        except KeyboardInterrupt:
+            self.close()
+
+    def close(self) -> None:
+        """Close the viewer."""
+        self._ended.set()
+        if self.gate is not None:
+            self.gate.close()
+        self.server.stop()
+
+    def __repr__(self) -> str:
+        return f"Live({self.mechanism.name!r} at {self.url})"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Solids as triangles.
+
+
+def triangles(shape: Shape, size: float) -> tuple[Array, Array]:
+    """Return vertices and faces of a solid in its own frame, the axis along z."""
+    s = shape.size
+    if shape.mesh is not None:
+        faces = shape.mesh.faces if np.prod(s) > 0.0 else shape.mesh.faces[:, ::-1]
+        return shape.mesh.vertices * np.asarray(s), faces
+    if shape.kind == "box":
+        corners = np.array(np.meshgrid([-0.5, 0.5], [-0.5, 0.5], [-0.5, 0.5], indexing="ij")).reshape(3, -1).T
+        quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
+        faces = np.array([each for a, b, c, d in quads for each in ((a, b, c), (a, c, d))])
+        return _flat(corners * np.asarray(s), faces)
+    if shape.kind == "plane":
+        x, y = (half or 3.0 * size for half in s)
+        return np.array([[-x, -y, 0], [x, -y, 0], [x, y, 0], [-x, y, 0.0]]), np.array([[0, 1, 2], [0, 2, 3]])
+    if shape.kind == "cylinder":
+        r, half = s[0], s[1] / 2
+        return _flat(*_turned([(0, -half), (r, -half), (r, half), (0, half)]))
+    angles = np.linspace(-np.pi / 2, np.pi / 2, 13)
+    if shape.kind == "capsule":
+        r, half = s[0], s[1] / 2
+        caps = [(r * np.cos(a), r * np.sin(a)) for a in angles]
+        middle = len(caps) // 2
+        below, above = caps[: middle + 1], caps[middle:]
+        return _turned([*((x, z - half) for x, z in below), *((x, z + half) for x, z in above)])
+    vertices, faces = _turned([(np.cos(a), np.sin(a)) for a in angles])
+    return vertices * (np.full(3, s[0]) if shape.kind == "sphere" else np.asarray(s)), faces
+
+
+def _turned(profile: list[tuple[float, float]], around: int = 24) -> tuple[Array, Array]:
+    """Return the surface of a profile (radius, z) turned about z."""
+    angle = 2 * np.pi * np.arange(around) / around
+    rings = [np.column_stack([r * np.cos(angle), r * np.sin(angle), np.full(around, z)]) for r, z in profile]
+    faces = []
+    for k in range(len(profile) - 1):
+        a = k * around + np.arange(around)
+        b = k * around + (np.arange(around) + 1) % around
+        faces += [np.column_stack([a, b, b + around]), np.column_stack([a, b + around, a + around])]
+    return np.concatenate(rings), np.concatenate(faces)
+
+
+def _flat(vertices: Array, faces: Array) -> tuple[Array, Array]:
+    """Return triangles that share no vertices, so that edges stay sharp."""
+    return vertices[faces].reshape(-1, 3), np.arange(faces.size).reshape(-1, 3)

@@ -1,0 +1,79 @@
+"""The live viewer: who may look, sliders that keep loops closed, solids as triangles."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.view.gate import Gate
+from dalembert.view.live import triangles
+from dalembert.view.shapes import Shape
+from tests.view.test_scene import four_bar
+
+TOKEN = "secret-token"
+
+
+@pytest.mark.parametrize(
+    ("head", "passed"),
+    [
+        (f"GET / HTTP/1.1\r\nHost: a:1\r\nCookie: x=1; dalembert_token={TOKEN}\r\n\r\n", True),
+        (f"GET / HTTP/1.1\r\nHost: a:1\r\nOrigin: http://a:1\r\nCookie: dalembert_token={TOKEN}\r\n\r\n", True),
+        (f"GET / HTTP/1.1\r\nHost: a:1\r\nOrigin: http://evil\r\nCookie: dalembert_token={TOKEN}\r\n\r\n", False),
+        ("GET / HTTP/1.1\r\nHost: a:1\r\nCookie: dalembert_token=wrong\r\n\r\n", False),
+        ("GET /?token=wrong HTTP/1.1\r\nHost: a:1\r\n\r\n", False),
+        ("GET / HTTP/1.1\r\nHost: a:1\r\n\r\n", False),
+        ("", False),
+    ],
+)
+def test_gate(head, passed):
+    gate = Gate("127.0.0.1", 0, 1, TOKEN)
+    try:
+        answer = gate.verdict(head.encode())
+        assert (answer == b"") == passed
+        assert passed or answer.startswith(b"HTTP/1.1 403")
+        welcome = gate.verdict(f"GET /?token={TOKEN} HTTP/1.1\r\n\r\n".encode())
+        assert b"303" in welcome
+        assert f"dalembert_token={TOKEN}; HttpOnly; SameSite=Strict".encode() in welcome
+    finally:
+        gate.close()
+
+
+@pytest.mark.parametrize(
+    ("kind", "size", "volume"),
+    [
+        ("box", (1, 2, 3), 6.0),
+        ("sphere", (0.5,), 4 / 3 * np.pi * 0.125),
+        ("cylinder", (0.5, 2), np.pi * 0.5),
+        ("capsule", (0.5, 2), np.pi * 0.5 + 4 / 3 * np.pi * 0.125),
+        ("ellipsoid", (1, 2, 0.5), 4 / 3 * np.pi),
+    ],
+)
+def test_solids_are_closed(kind, size, volume):
+    vertices, faces = triangles(Shape(kind, tuple(map(float, size))), 1.0)
+    a, b, c = (vertices[faces[:, k]] for k in range(3))
+    assert np.einsum("ij,ij->i", a, np.cross(b, c)).sum() / 6 == pytest.approx(volume, rel=0.05)
+
+
+def test_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "viser", None)  # as if it were not installed
+    with pytest.raises(da.MissingExtraError, match=r"dalembert\[view3d\]"):
+        four_bar().view(block=False)
+
+
+def test_sliders_keep_loops_closed():
+    pytest.importorskip("viser")
+    m = four_bar()
+    live = m.view(block=False, port=0)
+    try:
+        assert live.url.startswith("http://127.0.0.1:")
+        assert live.move("crank_hinge", -1.0)
+        assert np.abs(m.constraint(live.q)).max() < 1e-10
+        before = live.q.copy()
+        assert not live.move("rocker_hinge", 3.1)
+        assert "cannot be closed" in live.message
+        np.testing.assert_array_equal(live.q, before)
+    finally:
+        live.close()

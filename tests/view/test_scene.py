@@ -1,0 +1,131 @@
+"""Scenes: where bodies, arrows and markers are, against mechanics worked out by hand."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from dalembert.view.scene import scene_of
+from dalembert.view.shapes import generated
+
+G = 9.81
+
+PIXEL = 1.5e-3
+"""Metres that a pixel shows of a mechanism of 1.5 m, drawn 1000 pixels wide."""
+
+
+def four_bar() -> da.Mechanism:
+    b = da.Builder("four-bar")
+    parent, x = "world", 0.0
+    for name, length, mass in (("crank", 0.4, 1.0), ("coupler", 1.0, 2.0), ("rocker", 0.8, 1.5)):
+        moment = mass * length**2 / 12
+        b.body(name, mass=mass, center=(length / 2, 0, 0), inertia=(0.001, moment, moment))
+        b.joint(f"{name}_hinge", "revolute", parent=parent, child=name, axis=(0, 1, 0), position=(x, 0, 0))
+        parent, x = name, length
+    pin = da.Revolute("rocker", at=(1.1, 0, 0), placement=(0.8, 0, 0), axis=(0, 1, 0), name="pin")
+    return b.build().constrain(pin)
+
+
+@pytest.fixture(scope="module")
+def run() -> da.Trajectory:
+    m = four_bar()
+    start = m.assemble([-1.0, 0.7, 1.5], hold=["crank_hinge"])
+    return da.simulate(m, 1.0, start.q, start.v)
+
+
+def test_poses_and_anchors(run):
+    scene = scene_of(run)
+    assert scene.t.size == 51
+    q, _ = run.at(scene.t)
+    np.testing.assert_allclose(scene.positions, run.mechanism.kinematics(q)[1], atol=PIXEL / 10)
+    np.testing.assert_allclose(sorted(place[0] for place in scene.anchors), (0.0, 1.1))
+    assert scene.up.tolist() == [0, 0, 1]
+    assert abs(scene.view[1]) > 3 * abs(scene.view[0])  # one looks across the plane of motion
+
+
+def test_reactions_are_forces_in_world_axes(run):
+    """The arrow at the pin is the reaction of its rows; components that are zero and not unique have none."""
+    m, scene = run.mechanism, scene_of(run)
+    (pin,) = scene.forces
+    assert pin.kind == "unique"  # x and z are; y is not, and is zero: it has no arrow
+    k = int(np.argmin(np.abs(run.t - 0.5)))
+    at = scene_of(run, rate=1000.0)
+    frame = int(np.argmin(np.abs(at.t - run.t[k])))
+    expected = [run.reactions[f"pin {axis}"][k] for axis in "xyz"]
+    np.testing.assert_allclose(at.forces[0].vectors[frame], expected, rtol=0.02, atol=0.05)
+    np.testing.assert_allclose(at.forces[0].points[frame], (1.1, 0, 0), atol=1e-6)
+    assert not scene.rings[0].unique.any()  # rows across the plane are redundant
+    assert m.name == scene.title
+
+
+def test_a_hung_weight():
+    """A Point whose second frame is turned: the force still points up, m g."""
+    b = da.Builder("weight")
+    b.body("w", mass=2.0, inertia=(0.1, 0.1, 0.1))
+    b.frame("hook", "world", rpy=(1.0, 0.5, -0.3))
+    m = b.build("floating").constrain(da.Point("w", "hook"))
+    scene = scene_of(da.simulate(m, 0.1, m.neutral()))
+    np.testing.assert_allclose(scene.forces[0].vectors[-1], (0, 0, 2 * G), atol=1e-6)
+
+
+def test_forces_that_are_not_unique_are_other_arrows():
+    """A beam on two hinges: the sum along it is shared in any way; across, each force is unique."""
+    b = da.Builder("beam")
+    b.body("beam", mass=3.0, inertia=(0.1, 1.0, 1.0))
+    m = b.build("floating").constrain(
+        da.Point("beam", at=(-1, 0, 0), placement=(-1, 0, 0), name="left"),
+        da.Point("beam", at=(1, 0, 0), placement=(1, 0, 0), name="right"),
+    )
+    scene = scene_of(da.simulate(m, 0.1, m.neutral(), force=[5.0, 0, 0, 0, 0, 0]))
+    kinds = {(force.name, force.kind): force.vectors[-1] for force in scene.forces}
+    np.testing.assert_allclose(kinds["left", "unique"], (0, 0, 1.5 * G), atol=1e-6)
+    np.testing.assert_allclose(kinds["left", "family"], (-2.5, 0, 0), atol=1e-6)
+
+
+def test_contact_forces_carry_the_weight():
+    b = da.Builder("box")
+    b.body("box", mass=2.0, inertia=(0.02, 0.02, 0.02))
+    m = b.build("floating")
+    q = m.neutral()
+    q[2] = 0.1
+    contact = da.Contact(da.Box("box", (0.4, 0.3, 0.2)), da.Plane(), friction=0.5)
+    scene = scene_of(da.simulate(m, 0.05, q, contacts=[contact], method="moreau", step=1e-3))
+    assert {force.kind for force in scene.forces} == {"contact"}
+    np.testing.assert_allclose(sum(force.vectors[-1] for force in scene.forces), (0, 0, 2 * G), atol=1e-6)
+    touching = [force for force in scene.forces if np.linalg.norm(force.vectors[-1]) > 1e-6]
+    np.testing.assert_allclose([force.points[-1][2] for force in touching], 0.0, atol=1e-4)
+    assert [shape.kind for shape in scene.drawing.bodies[0]] == ["box"]
+    assert scene.floor == 0.0
+
+
+def test_massless_links_are_see_through():
+    b = da.Builder("rod")
+    b.body("rod")
+    b.joint("hinge", "revolute", "world", "rod", axis=(0, 1, 0))
+    b.body("bob", mass=1.0)
+    b.joint("pin", "revolute", "rod", "bob", axis=(0, 1, 0), position=(0, 0, -1))
+    rod, _ = generated(b.build(), 1.0)
+    assert rod[0].kind == "capsule"
+    assert rod[0].opacity < 1.0
+    assert rod[0].size[1] == pytest.approx(1.0)
+
+
+def test_overlay_and_lines(run):
+    scene = scene_of(run, overlay=[run], lines=["crank_hinge", "pin"])
+    np.testing.assert_allclose(scene.ghosts[0][1], scene.positions)
+    assert list(scene.lines) == ["crank_hinge", "pin"]
+    np.testing.assert_allclose(scene.lines["crank_hinge"][[0, -1]], run["crank_hinge"][[0, -1]])
+    with pytest.raises(da.ModelError, match="did you mean 'crank_hinge'"):
+        scene_of(run, lines=["crank_hingee"])
+    with pytest.raises(da.ModelError, match="one number for each"):
+        scene_of(run, lines={"x": [1.0, 2.0]})
+    with pytest.raises(da.ModelError, match="direction from which one looks"):
+        scene_of(run, view=(0, 0, 0))
+
+
+def test_systems_without_bodies_say_so():
+    run = da.simulate(da.examples.crank_slider(), 0.1, [0.5, 1.0], [0.0, 0.0])
+    with pytest.raises(da.UnsupportedError, match="no bodies that could be drawn"):
+        run.animate("never.html")
+    assert "<pre>completed" in run._repr_html_()
