@@ -53,6 +53,7 @@ if TYPE_CHECKING:
         Weld,
     )
     from dalembert.readers import load
+    from dalembert.scenes import Scene, scene
     from dalembert.simulate import DAE, Event, Problem, Table, Trajectory, resume, simulate
     from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
     from dalembert.tableau import Tableau
@@ -94,6 +95,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(_CONSTRAINTS, "dalembert.model.constraints"),
     **dict.fromkeys(_FRICTION, "dalembert.friction"),
     "load": "dalembert.readers",
+    **dict.fromkeys(("Scene", "scene"), "dalembert.scenes"),
     **dict.fromkeys(("DAE", "Event", "Problem", "Table", "Trajectory", "resume", "simulate"), "dalembert.simulate"),
     **dict.fromkeys(("Box", "Contact", "Heightfield", "JointLimits", "Plane", "Sphere"), "dalembert.simulate.contact"),
     "Tableau": "dalembert.tableau",
@@ -138,6 +140,7 @@ __all__ = [
     "Problem",
     "Revolute",
     "Rolling",
+    "Scene",
     "Servo",
     "ShapeError",
     "Solution",
@@ -159,6 +162,7 @@ __all__ = [
     "examples",
     "load",
     "resume",
+    "scene",
     "simulate",
 ]
 

@@ -14,6 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from dalembert.errors import ModelError
+from dalembert.readers.layout import explained
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Files that a model may open, and limits of their size.
@@ -193,6 +194,9 @@ def read_text(path: Path, layout: Any, limit: int) -> Any:
         raise ModelError(f"{path}: no text in UTF-8 ({error})") from error
     except RecursionError as error:
         raise ModelError(f"{path}: nested too deeply") from error
+    except msgspec.ValidationError as error:
+        line, words, near = explained(error, layout, content.decode() if is_toml else None)
+        raise ModelError(words, path if line is None else f"{path}:{line}", near) from error
     except (ValueError, OverflowError, MemoryError) as error:  # msgspec's own are ValueErrors
         raise ModelError(f"{path}: {error}") from error
 

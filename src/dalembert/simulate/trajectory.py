@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.checks import floats
-from dalembert.errors import MissingExtraError, ModelError, UnsupportedError
+from dalembert.errors import ModelError, UnsupportedError
 from dalembert.first_use import LaterModule
 from dalembert.model.energy import Energy
 from dalembert.names import near_matches
@@ -133,6 +133,10 @@ class Reactions(Mapping[str, Array]):
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A motion: samples by name, energy and residuals, states between samples, pictures, files.
+
+
+PRINT = 300
+"""Dots per inch of pictures in files."""
 
 
 @dataclass(frozen=True)
@@ -470,28 +474,24 @@ class Trajectory:
 
     # --- pictures and files -------------------------------------------------------------------------------------
 
-    def plot(self, what: Sequence[str] | str | None = None) -> Any:
-        """Return a matplotlib figure.
+    def plot(self, what: Sequence[str] | str | None = None, file: str | Path | None = None) -> Any:
+        """Return a matplotlib figure, which notebooks and pages show; one pair of axes per quantity and unit.
+
+        Phases of contacts are shaded, events marked. In a script: `run.plot(file="run.pdf")`, or `run.plot().show()`.
 
         Parameters
         ----------
         what
             Panels: "coordinates", "velocities", "accelerations", "reactions", "forces", "energy", "residuals",
-            "phases", "steps", "contacts"; those that tell most of the run by default. Where contacts stick and slide,
-            the background says which stick.
+            "phases", "steps", "contacts"; those that tell most of the run by default.
+        file
+            Where to write the picture; its ending is the format: .png, .pdf, .svg.
         """
-        try:
-            from matplotlib.figure import Figure
-        except ImportError as error:
-            raise MissingExtraError("matplotlib", "view", "Plotting a trajectory") from error
-        from dalembert.simulate.plots import draw, usual_panels
+        from dalembert.simulate.plots import figure_of
 
-        what = usual_panels(self) if what is None else (what,) if isinstance(what, str) else tuple(what)
-        if not what:
-            raise ModelError("plot needs at least one panel: what= is empty")
-        figure = Figure(figsize=(9.0, 2.6 * len(what) + 0.6), layout="constrained")
-        for axes, panel in zip(np.atleast_1d(figure.subplots(len(what), 1)), what, strict=True):
-            draw(axes, self, panel)
+        figure = figure_of(self, what)
+        if file is not None:
+            figure.savefig(file, dpi=PRINT)
         return figure
 
     def animate(self, path: Any = None, **options: Any) -> Any:
@@ -525,6 +525,30 @@ class Trajectory:
         Options are those of `Mechanism.view`.
         """
         return _PICTURES.live(self, **options)
+
+    def to_csv(self, path: str | Path | None = None, what: Sequence[str] | str | None = None) -> str | None:
+        """Write the samples as CSV: a column per quantity, headed by name and unit; without a path return the text.
+
+        Parameters
+        ----------
+        path
+            Where to write.
+        what
+            Quantities: "coordinates", "velocities", "accelerations", "reactions", "forces", "contacts", "energy",
+            "residuals"; all by default.
+        """
+        from dalembert.simulate.table import as_csv
+
+        return as_csv(self, path, what)
+
+    def to_dataframe(self, what: Sequence[str] | str | None = None, *, units: bool = True) -> Any:
+        """Return a pandas.DataFrame: time as its index, a column per quantity, headed as in "hinge [rad]".
+
+        `what` is as for `to_csv`. units=False leaves units out of the heads; `frame.attrs["units"]` has them always.
+        """
+        from dalembert.simulate.table import as_dataframe
+
+        return as_dataframe(self, what, units)
 
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset: q, v, acceleration, reactions, energies and residuals over time, with names."""

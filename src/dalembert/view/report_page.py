@@ -1,4 +1,4 @@
-"""The report page: one self-contained HTML file; matplotlib imported in one place."""
+"""The report page: one self-contained HTML file."""
 
 from __future__ import annotations
 
@@ -10,26 +10,16 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from dalembert._version import __version__
-from dalembert.errors import MissingExtraError
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 # ----------------------------------------------------------------------------------------------------------------------
-# One place where matplotlib is imported, with the error that names the extra.
+# Colours, and figures as elements of a page.
 
 
 INK, ACCENT, SECOND, QUIET = "#1f2a36", "#c4472b", "#2a6f97", "#9aa5b1"
 """The colours of every figure: text, the result, its comparison, the background lines."""
-
-
-def new_figure(width: float = 7.0, height: float = 4.0) -> Figure:
-    """Return an empty figure (inches) that belongs to no window."""
-    try:
-        from matplotlib.figure import Figure
-    except ImportError as error:
-        raise MissingExtraError("matplotlib", "view", "Drawing") from error
-    return Figure(figsize=(width, height), layout="constrained")
 
 
 def as_svg(figure: Figure) -> str:

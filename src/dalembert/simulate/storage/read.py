@@ -30,6 +30,7 @@ from dalembert.simulate.storage.sink import (
     widths_of,
 )
 from dalembert.simulate.storage.text import session_of
+from dalembert.simulate.table import RATES, configuration_units, row_units, velocity_units
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from dalembert.types import Array
 
@@ -243,8 +244,11 @@ def as_dataset(run: Any) -> Any:
     coordinates: dict[str, Any] = {
         "t": ("t", run.t, {"units": "s"}),
         "configuration": list(m.configuration_names),
+        "configuration_unit": ("configuration", list(configuration_units(m))),
         "velocity": list(m.coordinates),
+        "velocity_unit": ("velocity", [RATES[unit][0] for unit in velocity_units(m)]),
         "row": list(m.names),
+        "reaction_unit": ("row", list(row_units(m))),
     }
     if run.contacts:
         coordinates |= {"contact": list(run.contacts), "axis": ["x", "y", "z"]}

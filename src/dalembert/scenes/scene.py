@@ -1,0 +1,453 @@
+"""`Scene`: a mechanism, its forces, contacts and start, and how it is simulated, read from a TOML file."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, fields, replace
+from functools import cached_property
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import DalembertError, ModelError
+from dalembert.friction import Bounded, Dry, Hyperbolic, JointFriction, StaticKinetic, Stribeck, Tabulated
+from dalembert.model.constraints import KINDS as CONSTRAINTS
+from dalembert.model.mechanism.builder import Builder
+from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.parts import Source
+from dalembert.names import lookup, near_matches
+from dalembert.readers import load
+from dalembert.readers.files import Folders, Packages, read_file, read_text
+from dalembert.readers.layout import TomlLines
+from dalembert.scenes.expressions import (
+    StateNames,
+    number,
+    of_coordinates,
+    of_time,
+    parameter_values,
+    read_table,
+    table_column,
+    vector,
+)
+from dalembert.scenes.layout import (
+    ConstraintTable,
+    ContactTable,
+    FrictionTable,
+    LawTable,
+    SceneFile,
+    TimeTable,
+)
+from dalembert.scenes.library import FOLDER, scene_names
+from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.simulate.trajectory import Trajectory
+
+LARGEST = 8 * 2**20
+"""Bytes of a scene file."""
+
+
+def scene(path: str | Path, *, packages: Packages = None, **parameters: float) -> Scene:
+    """Read a scene from a TOML file, or take one that comes with the package by its name.
+
+    Parameters
+    ----------
+    path
+        The file, or a name: `da.scene("bouncing_ball")`; `dalembert.scenes.scene_names()` lists them.
+    packages
+        Folders besides the scene's own from which models and tables may be read, as for `da.load`.
+    parameters
+        Values of the scene's parameters that take the place of those in the file.
+    """
+    file = Path(path)
+    if file.suffix == "" and not file.exists():
+        names = scene_names()
+        if str(path) not in names:
+            near = near_matches(str(path), names)
+            known = "" if near else f"; those that come with the package are {', '.join(names)}"
+            raise ModelError(f"there is no scene {str(path)!r}, and no file of that name{known}", near=near)
+        file = FOLDER / f"{path}.toml"
+    elif file.suffix.lower() != ".toml":
+        raise ModelError(f"{file}: a scene is a .toml file; robot files are read by da.load")
+    content = read_text(file, SceneFile, LARGEST)
+    found = Scene(file, content, read_file(file, LARGEST).decode(), packages)
+    return found.with_parameters(**parameters) if parameters else found
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What is simulated: made by `da.scene(path)`, run by `run()`.
+
+    Attributes
+    ----------
+    path, content, text
+        The file, its tables, and its text.
+    packages
+        Folders besides its own that may be read.
+    changes
+        Parameters that take the place of those in the file.
+    """
+
+    path: Path
+    content: SceneFile = field(repr=False)
+    text: str = field(repr=False)
+    packages: Packages = field(default=None, repr=False)
+    changes: Mapping[str, float] = field(default_factory=dict)
+
+    # --- places and numbers -------------------------------------------------------------------------------------
+
+    @property
+    def name(self) -> str:
+        """The file's name without its ending."""
+        return self.path.stem
+
+    @property
+    def title(self) -> str:
+        """The title of the file, or its name."""
+        return self.content.title or self.name.replace("_", " ")
+
+    @cached_property
+    def _lines(self) -> TomlLines:
+        return TomlLines(self.text)
+
+    def source(self, *path: str | int) -> Source:
+        """Return where a table stands in the file."""
+        return Source(str(self.path), self._lines.of(path))
+
+    @contextmanager
+    def at(self, *path: str | int) -> Iterator[None]:
+        """Let complaints begin with the file and the line of a table."""
+        try:
+            yield
+        except DalembertError as error:
+            if str(error).startswith(str(self.path)):
+                raise
+            raise ModelError(f"{self.source(*path)}: {error}") from error
+
+    @cached_property
+    def parameters(self) -> dict[str, float]:
+        """Values of the parameters."""
+        with self.at("parameters"):
+            return parameter_values({**self.content.parameters, **self.changes})
+
+    def with_parameters(self, **values: float) -> Scene:
+        """Return the scene with other values of its parameters."""
+        for name in values:
+            lookup(name, self.content.parameters, "parameter", self.source("parameters"))
+        return replace(self, changes={**self.changes, **values})
+
+    def _number(self, value: Any) -> float:
+        return number(value, self.parameters)
+
+    def _vector(self, values: Any) -> Any:
+        return vector(values, self.parameters)
+
+    def _file(self, reference: str) -> Path:
+        """Return a file that the scene names, inside its own folder or a package."""
+        found = Folders.of(self.path, self.packages).find(reference)
+        if found is None:
+            raise ModelError(
+                f"the file {reference!r} is not there, or lies outside of the scene's folder; files elsewhere need "
+                "packages= (--packages on the command line)"
+            )
+        return found
+
+    # --- the mechanism ------------------------------------------------------------------------------------------
+
+    @cached_property
+    def mechanism(self) -> Mechanism:
+        """The mechanism with its constraints."""
+        content = self.content
+        if content.model is not None and (content.body or content.joint):
+            raise ModelError("a scene has either [model] or [[body]] and [[joint]], not both", self.source("model"))
+        if content.model is None and not content.body:
+            raise ModelError(
+                "there is nothing that could move: give [model] with a file, or [[body]] tables", self.path
+            )
+        bare = self._loaded() if content.model is not None else self._built()
+        constraints = []
+        for k, table in enumerate(content.constraint):
+            with self.at("constraint", k):
+                constraint = self._constraint(table, bare)
+                constraint.check(bare)
+                constraints.append(constraint)
+        with self.at("constraint"):
+            return bare.constrain(*constraints) if constraints else bare
+
+    def _loaded(self) -> Mechanism:
+        model, gravity = self.content.model, self.content.gravity
+        assert model is not None
+        with self.at("model"):
+            passive = "auto" if model.passive is None else model.passive
+            found = load(self._file(model.file), model.base, packages=self.packages, passive=passive)
+            return found if gravity is None else found.with_gravity(self._vector(gravity))
+
+    def _built(self) -> Mechanism:
+        content = self.content
+        with self.at("gravity"):
+            gravity = (0.0, 0.0, -9.81) if content.gravity is None else self._vector(content.gravity)
+            b = Builder(self.title, gravity, str(self.path))
+        for k, body in enumerate(content.body):
+            with self.at("body", k):
+                b.body(body.name, self._number(body.mass), self._vector(body.center), self._vector(body.inertia),
+                       self.source("body", k))  # fmt: skip
+        words = ("pitch", "damping", "friction", "armature", "stiffness", "rest")
+        for k, joint in enumerate(content.joint):
+            with self.at("joint", k):
+                values: dict[str, Any] = {word: self._number(getattr(joint, word)) for word in words}
+                values |= {word: self._vector(getattr(joint, word))
+                           for word in ("axis", "axis2", "position", "rpy", "limits")}  # fmt: skip
+                b.joint(joint.name, joint.kind, joint.parent, joint.child, source=self.source("joint", k), **values)
+        for k, frame in enumerate(content.frame):
+            with self.at("frame", k):
+                b.frame(frame.name, frame.body, self._vector(frame.position), rpy=self._vector(frame.rpy),
+                        source=self.source("frame", k))  # fmt: skip
+        for k, spring in enumerate(content.spring):
+            with self.at("spring", k):
+                values = {word: self._number(getattr(spring, word)) for word in ("stiffness", "rest", "damping")}
+                b.spring(spring.name, spring.frame, spring.other, source=self.source("spring", k), **values)
+        with self.at():
+            return b.build(content.base)
+
+    def _constraint(self, table: ConstraintTable, mechanism: Mechanism) -> Any:
+        kind = lookup(table.kind, {kind.kind.replace(" ", "_"): kind for kind in CONSTRAINTS}, "kind of constraint")
+        given = {word: value for word in table.__struct_fields__ if (value := getattr(table, word)) is not None}
+        del given["kind"]
+        taken = {each.name for each in fields(kind)}
+        if table.kind == "expression":
+            taken = {"name", "expression", "stabilize"}
+        for word in given:
+            if word not in taken:
+                raise ModelError(
+                    f"a constraint of kind {table.kind!r} has no key {word!r}; it has {', '.join(sorted(taken))}"
+                )
+        needed = {each.name for each in fields(kind) if _is_needed(each)} & {*table.__struct_fields__}
+        for word in needed - {*given}:
+            raise ModelError(f"a constraint of kind {table.kind!r} needs the key {word!r}")
+        if table.kind == "expression":
+            if table.expression is None or table.name is None:
+                raise ModelError("a constraint of kind 'expression' needs the keys 'name' and 'expression'")
+            function = of_coordinates(table.expression, mechanism, self.parameters)
+            moving = "'" in table.expression
+            return kind(function, name=table.name, velocity=moving)  # pyright: ignore[reportCallIssue]
+        options: dict[str, Any] = {}
+        for word, value in given.items():
+            if word in ("at", "placement", "axis", "axis2", "normal"):
+                options[word] = self._vector(value)
+            elif word == "terms":
+                options[word] = {name: self._number(factor) for name, factor in value.items()}
+            elif word == "motion":
+                options[word] = of_time(value, self.parameters) if isinstance(value, str) else value
+            elif word in ("length", "radius", "offset", "stabilize"):
+                options[word] = self._number(value)
+            else:
+                options[word] = value
+        return kind(**options)
+
+    # --- contacts, forces, start --------------------------------------------------------------------------------
+
+    @cached_property
+    def contacts(self) -> list[Any]:
+        """Contacts, stops and dry friction, as `da.simulate` takes them."""
+        from dalembert.simulate.contact import JointLimits
+
+        found: list[Any] = []
+        for k, contact in enumerate(self.content.contact):
+            with self.at("contact", k):
+                found.append(self._contact(contact))
+        for k, stop in enumerate(self.content.stop):
+            with self.at("stop", k):
+                found.append(JointLimits(tuple(stop.joints), self._number(stop.restitution)))
+        for k, friction in enumerate(self.content.friction):
+            with self.at("friction", k):
+                found.append(self._friction(friction))
+        return found
+
+    def _contact(self, table: ContactTable) -> Any:
+        from dalembert.simulate.contact import Box, Contact, Plane, Sphere
+
+        def sphere(s: Any) -> Any:
+            self.mechanism.frame(s.frame)
+            return Sphere(s.frame, self._number(s.radius), self._vector(s.at))
+
+        if (table.sphere is None) == (table.box is None):
+            raise ModelError('a contact has either a sphere or a box: sphere = { frame = "foot", radius = 0.02 }')
+        if table.ground is not None and table.other is not None:
+            raise ModelError("a contact is either with the ground or with another sphere, not both")
+        if table.box is not None:
+            self.mechanism.frame(table.box.frame)
+            shape = Box(table.box.frame, self._vector(table.box.size), self._vector(table.box.at))
+        else:
+            shape = sphere(table.sphere)
+        ground = table.ground
+        plane = Plane() if ground is None else Plane(self._vector(ground.normal), self._number(ground.offset))
+        return Contact(
+            shape, plane if table.other is None else sphere(table.other), friction=self._number(table.friction),
+            restitution=self._number(table.restitution), law=table.law, name=table.name,
+        )  # fmt: skip
+
+    def _friction(self, table: FrictionTable) -> Any:
+        law, m = self._law(table.law), self.mechanism
+        if isinstance(table.along, str):
+            place = m.index_v(table.along)
+            if place.stop - place.start != 1:
+                raise ModelError(f"friction along {table.along!r}: name one of its coordinates")
+            return JointFriction(table.name, m.coordinates[place.start], law, surface=self._number(table.surface))
+        direction = np.zeros(m.nv)
+        for name, factor in table.along.items():
+            direction[m.index_v(name)] = self._number(factor)
+        return Bounded(table.name, direction, law, surface=self._number(table.surface))
+
+    def _law(self, table: LawTable | float | str) -> Any:
+        if not isinstance(table, LawTable):
+            return Dry(self._number(table))
+        kinds = {
+            "dry": (Dry, {"limit": "limit"}, {}),
+            "static-kinetic": (StaticKinetic, {"limit": "static_limit", "kinetic": "kinetic_limit"}, {}),
+            "stribeck": (Stribeck, {"limit": "static_limit", "kinetic": "coulomb", "velocity": "velocity"},
+                         {"exponent": "exponent", "viscous": "viscous"}),
+            "hyperbolic": (Hyperbolic, {"limit": "static_limit"}, {"decay": "decay"}),
+            "tabulated": (Tabulated, {"speeds": "speeds", "forces": "forces"}, {"limit": "static_limit"}),
+        }  # fmt: skip
+        made, needed, optional = kinds[table.kind]
+        given = {word: value for word in table.__struct_fields__ if (value := getattr(table, word)) is not None}
+        del given["kind"]
+        for word in needed:
+            if word not in given:
+                raise ModelError(f"the law {table.kind!r} needs the key {word!r}")
+        words = {**needed, **optional}
+        for word in given:
+            if word not in words:
+                raise ModelError(f"the law {table.kind!r} has no key {word!r}; it has {', '.join(words)}")
+        return made(**{
+            words[word]: self._vector(value) if isinstance(value, tuple) else self._number(value)
+            for word, value in given.items()
+        })  # fmt: skip
+
+    @cached_property
+    def force(self) -> dict[str, Any]:
+        """Applied forces by joint or coordinate."""
+        from dalembert.simulate import Table
+
+        symbols = StateNames(self.mechanism, self.parameters)
+        found: dict[str, Any] = {}
+        for name, value in self.content.force.items():
+            with self.at("force", name):
+                self.mechanism.index_v(name)
+                if isinstance(value, TimeTable):
+                    path = self._file(value.file)
+                    columns = read_table(path)
+                    times, values = (table_column(columns, word, path) for word in (value.time, value.column))
+                    found[name] = Table(times, values, value.kind)
+                elif isinstance(value, str):
+                    found[name] = symbols.function(value) if symbols.vary(value) else self._number(value)
+                else:
+                    found[name] = value
+        return found
+
+    @cached_property
+    def start(self) -> tuple[Array, Array]:
+        """The initial configuration and velocity, by name; loops closed where the scene asks for it."""
+        m, table = self.mechanism, self.content.start
+        q, v = m.neutral(), np.zeros(m.nv)
+        for which, given, array, index in (("q", table.q, q, m.index_q), ("v", table.v, v, m.index_v)):
+            for name, value in given.items():
+                with self.at("start", which, name):
+                    place = index(name)
+                    values = self._vector(value) if isinstance(value, tuple) else (self._number(value),)
+                    _put(array, place, values, name, m)
+        if not table.assemble:
+            return m.normalize(q), v
+        with self.at("start"):
+            hold = list(table.q) if table.hold is None else table.hold
+            closed = m.assemble(q, v, hold=hold)
+            if not closed.ok:
+                raise ModelError(f"the loops cannot be closed with {', '.join(hold) or 'nothing'} held: {closed}")
+            return closed.q, closed.v
+
+    @cached_property
+    def events(self) -> dict[str, Any]:
+        """Events by name."""
+        from dalembert.simulate.events.asked import EventWatch
+
+        symbols = StateNames(self.mechanism, self.parameters)
+        signs = {"rising": 1, "falling": -1, "both": 0}
+        found = {}
+        for k, table in enumerate(self.content.event):
+            with self.at("event", k):
+                if table.name in found:
+                    raise ModelError(f"two events are called {table.name!r}")
+                function = symbols.function(table.expression)
+                found[table.name] = EventWatch(function, table.name, table.terminal, signs[table.direction])
+        return found
+
+    # --- answers ------------------------------------------------------------------------------------------------
+
+    @cached_property
+    def options(self) -> dict[str, Any]:
+        """The arguments of `da.simulate`, `duration` and the state among them."""
+        table = self.content.simulate
+        if table is None:
+            raise ModelError("a scene that is simulated needs [simulate] with its duration in seconds", self.path)
+        q, v = self.start
+        with self.at("simulate"):
+            words = ("duration", "rtol", "atol", "step", "max_step", "every")
+            numbers = {word: None if (x := getattr(table, word)) is None else self._number(x) for word in words}
+            found = {"q": q, "v": v, "t": self._number(table.start), "method": table.method, **numbers}
+        found |= {"friction": table.friction, **table.options}
+        for word, value in (("force", self.force), ("contacts", self.contacts), ("events", self.events)):
+            if value:
+                found[word] = value
+        return found
+
+    def run(self, **changes: Any) -> Trajectory:
+        """Simulate the scene; `changes` are options of `da.simulate` that take the place of the scene's."""
+        from dalembert.simulate.entry import simulate
+
+        options = {**self.options, **changes}
+        with self.at("simulate"):
+            return simulate(self.mechanism, options.pop("duration"), **options)
+
+    def force_at(self, t: float, q: Array, v: Array) -> Array:
+        """Return the applied forces (nv,) at a state."""
+        from dalembert.simulate.equations.controller import controller
+        from dalembert.simulate.equations.evaluate import Forces
+
+        return np.asarray(Forces(controller(self.mechanism, self.force or None))(t, q, v))
+
+    def solve(self) -> Any:
+        """Return accelerations and reactions at the start, with their certificate; contacts do not act."""
+        q, v = self.start
+        t = 0.0 if self.content.simulate is None else self._number(self.content.simulate.start)
+        return self.mechanism.solve(q, v, force=self.force_at(t, q, v), t=t)
+
+    def __str__(self) -> str:
+        content = self.content
+        parts = {"contacts": len(self.contacts), "forces": len(content.force), "events": len(content.event)}
+        words = [f"{count} {word if count > 1 else word[:-1]}" for word, count in parts.items() if count]
+        lines = [self.title, *([content.about.strip()] if content.about.strip() else []), "", str(self.mechanism)]
+        if words:
+            lines.append(", ".join(words))
+        if self.parameters:
+            lines.append("parameters: " + ", ".join(f"{name} = {x:g}" for name, x in self.parameters.items()))
+        return "\n".join(lines)
+
+
+def _is_needed(each: Any) -> bool:
+    """Return whether a field of a constraint has no default."""
+    from dataclasses import MISSING
+
+    return each.default is MISSING and each.default_factory is MISSING
+
+
+def _put(array: Array, place: slice, values: Any, name: str, mechanism: Mechanism) -> None:
+    """Write the coordinates of a joint; an angle stands for the cosine and sine of a continuous one."""
+    size = place.stop - place.start
+    continuous = any(joint.name == name and joint.kind == "continuous" for joint in mechanism.joints)
+    if len(values) == 1 and size == 2 and continuous:
+        values = (np.cos(values[0]), np.sin(values[0]))
+    if len(values) != size:
+        raise ModelError(f"{name!r} has {size} coordinates, not {len(values)}")
+    array[place] = values
