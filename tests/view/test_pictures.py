@@ -8,6 +8,7 @@ import os
 import re
 import shutil
 import subprocess
+import sys
 import xml.etree.ElementTree as ET
 import zlib
 from html import unescape
@@ -143,7 +144,7 @@ def test_notebooks_show_pictures(run):  # noqa: F811
 
 def test_import_does_not_load_pictures():
     code = "import sys, dalembert; dalembert.Builder; sys.exit(any('dalembert.view' in name for name in sys.modules))"
-    assert subprocess.run([shutil.which("python") or "python", "-c", code], check=False, env=os.environ).returncode == 0
+    assert subprocess.run([sys.executable, "-c", code], check=False, env=os.environ).returncode == 0
 
 
 BROWSER = os.environ.get("CHROMIUM") or shutil.which("chromium") or shutil.which("google-chrome")
