@@ -24,6 +24,7 @@ demo: $(STAMP)
 
 test: $(STAMP)
 	$(MAKE) --jobs=2 lint types layers
+	$(BIN)/dalembert warm  # once, or each worker of the tests would compile the same loops
 	$(MAKE) pytest
 
 lint: $(STAMP)
