@@ -228,7 +228,7 @@ def test_chattering_is_reported():
         ({"duration": np.nan}, da.ModelError, "duration"),
         ({"stepper": "dop835"}, da.ModelError, "did you mean 'dop853'"),
         ({"stepper": "rk4"}, da.ModelError, "give step="),
-        ({"method": "event"}, da.ModelError, "did you mean 'events'"),
+        ({"method": "hybird"}, da.ModelError, "did you mean 'hybrid'"),
         ({"method": "fixed"}, da.ModelError, "needs step="),
         ({"sticking": ["pad"], "v": [1.0]}, da.ModelError, "'pad' cannot stick.*1 m/s"),
         ({"sticking": ["pat"]}, da.ModelError, "no contact is called 'pat'"),

@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
-from dalembert.friction import Coulomb, FrictionContact, JointFriction
-from dalembert.friction.laws.contacts import checked_contacts
+from dalembert.friction import Coulomb, FrictionContact, JointFriction, Unilateral
+from dalembert.friction.laws.contacts import checked_contacts, checked_unilateral
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -32,6 +32,8 @@ class ContactRows:
                 )
             if isinstance(contact, JointFriction):
                 self._rows.append((_unit(contact, coordinates), contact, 0))
+                continue
+            if not contact.directions:
                 continue
             for j, along in enumerate(contact.along if contact.directions == 2 else [contact.along]):
                 self._rows.append((along if callable(along) else self._row(along, contact), contact, j))
@@ -72,6 +74,46 @@ class ContactRows:
                     f"contact {contact.name!r}: its relative velocity is {velocity[i]}, its drift {drift[i]}"
                 )
         return velocity, rows, drift, np.array([_load(contact, q, v, t) for contact in self.contacts], dtype=float)
+
+
+class Gaps:
+    """Evaluates the gaps of `Matrices`: a function of q that returns a gap and its row, or (row, offset), affine."""
+
+    def __init__(self, contacts: tuple[Unilateral, ...], coordinates: tuple[str, ...]) -> None:
+        self.contacts, self.n = contacts, len(coordinates)
+        for one in contacts:
+            if callable(one.gap) and one.normal_drift is None:
+                raise ModelError(
+                    f"contact {one.name!r}: its gap is a function of q, so normal_drift= (n_dot^T v) is needed"
+                )
+            if not callable(one.gap):
+                self._gap(one, np.zeros(self.n))
+
+    def terms(self, q: Array, v: Array, t: float) -> tuple[Array, Array, Array]:
+        """Return gaps (k,), their rows (k, n) and drifts (k,)."""
+        k = len(self.contacts)
+        gaps, rows, drift = np.zeros(k), np.zeros((k, self.n)), np.zeros(k)
+        for i, one in enumerate(self.contacts):
+            gaps[i], rows[i] = self._gap(one, q)
+            drift[i] = float(_value(one.normal_drift, (q, v), one.normal_drift or 0.0))
+        return gaps, rows, drift
+
+    def _gap(self, one: Unilateral, q: Array) -> tuple[float, Array]:
+        try:
+            pair: Any = one.gap(q) if callable(one.gap) else one.gap
+            first, second = pair
+            given = (first, second) if callable(one.gap) else (second, first)
+            value, row = float(given[0]), floats(given[1], "row")
+        except (TypeError, ValueError) as error:
+            raise ModelError(
+                f"contact {one.name!r}: of Matrices a gap is (row, offset), or a function of q that returns the gap "
+                f"and its row: {error}"
+            ) from error
+        if row.shape != (self.n,):
+            raise ShapeError(f"contact {one.name!r}: the row of its gap has shape ({self.n},), not {row.shape}")
+        if not (np.isfinite(value) and np.isfinite(row).all() and row.any()):
+            raise ModelError(f"contact {one.name!r}: its gap {value} and row {row} must be finite, the row not zero")
+        return (value if callable(one.gap) else value + float(row @ q)), row
 
 
 def _load(one: FrictionContact, q: Array, v: Array, t: float) -> float:
@@ -121,6 +163,9 @@ class Matrices:
         Needed where `mass` or `rows` are not given by name.
     friction
         Contacts of `dalembert.friction`, directions as rows (n,).
+    unilateral
+        `dalembert.friction.Unilateral` contacts: gaps that close, with impacts and friction, in `da.simulate`. A gap is
+        (row, offset), row . q + offset; or a function of q that returns the gap and its row (n,), with `normal_drift`.
     energy
         T + V as a function of (q, v, t), if there is one, for the balance of a simulation.
 
@@ -142,6 +187,7 @@ class Matrices:
         names: tuple[str, ...] | None = None,
         friction: Any = None,
         energy: Callable[..., float] | None = None,
+        unilateral: Any = None,
     ) -> None:
         if isinstance(mass, Mapping):
             coordinates, mass = tuple(mass), np.diag([float(value) for value in mass.values()])
@@ -158,6 +204,9 @@ class Matrices:
         self._drift = _function(np.zeros(m) if drift is None else drift, (m,), "drift")
         self.contacts = checked_contacts(friction)
         self._contacts = ContactRows(self.contacts, self.coordinates, self.names)
+        self.unilateral = checked_unilateral(unilateral, self.contacts)
+        self._gaps = Gaps(self.unilateral, self.coordinates)
+        self._gap_tangents = ContactRows(self.unilateral, self.coordinates, self.names)
         if energy is not None:
             self.energy = energy
 
@@ -180,6 +229,20 @@ class Matrices:
     def contact_terms(self, q: Array, v: Array, t: float) -> tuple[Array, Array, Array, Array]:
         """Return relative velocities, contact rows, drift and loads."""
         return self._contacts.terms(q, v, t)
+
+    def gap_terms(self, q: Array, v: Array, t: float) -> tuple[Array, Array, Array, Array]:
+        """Return gaps (k,), and of every unilateral contact three relative velocities, rows and drifts.
+
+        Normal, tangent, tangent; what a contact lacks is zero.
+        """
+        gaps, normals, drifts = self._gaps.terms(q, v, t)
+        k = len(self.unilateral)
+        velocity, rows, drift = np.zeros(3 * k), np.zeros((3 * k, len(self.coordinates))), np.zeros(3 * k)
+        rows[::3], drift[::3], velocity[::3] = normals, drifts, normals @ v
+        along = self._gap_tangents.terms(q, v, t)
+        places = [3 * i + 1 + j for i, one in enumerate(self.unilateral) for j in range(one.directions)]
+        velocity[places], rows[places], drift[places] = along[0], along[1], along[2]
+        return gaps, velocity, rows, drift
 
 
 def _names(given: tuple[str, ...] | None, values: Any, prefix: str, what: str) -> tuple[str, ...]:

@@ -291,8 +291,9 @@ def simulate(
         from dalembert.simulate.implicit import simulate_implicit
 
         return simulate_implicit(system, duration, q, v, given, options)
-    if kind == "dry" or (getattr(system, "contacts", ()) and not _from_event_to_event(given, options)):
+    if kind == "dry" or (method == "fixed" and own_contacts(system)):
         return _simulate_dry(system, duration, q, v, given, options)
+    _from_event_to_event(system, given, options)
     return run_session(prepare(system, duration, q, v, given, options), file, progress)
 
 
@@ -321,27 +322,44 @@ def kind_of(system: Any) -> str:
 
 
 PLAIN_STEPPERS = ("dopri5", "rk4", "radau")
-"""Steppers of runs with dry friction beside those of the contact engine: from event to event, interpreted."""
+"""Steppers of `method="fixed"` beside the one of order 8."""
 
-EVENT_DRIVEN = ("auto", "hybrid", "events", "dop853")
-"""Names under which systems with dry friction go from event to event in compiled loops, whose steps are of order 8."""
+BETWEEN_EVENTS = ("dop853", "dopri5", "rk4", "radau")
+"""Methods that the contact engine takes between events."""
+
+NOT_ACROSS_EVENTS = {
+    "bdf": "backward differentiation goes on from steps of the past, and every event ends them",
+    "ida": "backward differentiation goes on from steps of the past, and every event ends them",
+    "variational": "a discrete Lagrangian has neither impulses nor friction of contacts",
+}
+"""Why methods do not take contacts."""
 
 
-def _from_event_to_event(given: dict[str, Any], options: dict[str, Any]) -> bool:
-    """Return whether a run with dry friction is one of the contact engine, and give it that method's name."""
-    method, stepper = given["method"], options.get("stepper", "dop853")
-    if not (isinstance(method, str) and method in EVENT_DRIVEN and isinstance(stepper, str) and stepper == "dop853"):
-        return False
-    options.pop("stepper", None)
-    given["method"] = "auto" if method == "auto" else "hybrid"
-    return True
+def own_contacts(system: Any) -> tuple[Any, ...]:
+    """Return the contacts that a Lagrangian or Matrices are made with."""
+    return (*getattr(system, "contacts", ()), *getattr(system, "unilateral", ()))
+
+
+def _from_event_to_event(system: Any, given: dict[str, Any], options: dict[str, Any]) -> None:
+    """Let a run with contacts go from event to event, by the method that it is asked for between them.
+
+    `Matrices` by "radau" go the same way without any: its Jacobian is one of differences.
+    """
+    method = given["method"]
+    rubs = bool(given["friction"]) and np.any(np.asarray(getattr(system, "friction", ())) > 0.0)
+    interpreted = method == "radau" and hasattr(system, "rows_rest")  # Matrices: no expressions to differentiate
+    if given["contacts"] is None and not own_contacts(system) and not rubs and not interpreted:
+        return
+    if isinstance(method, str) and method in BETWEEN_EVENTS:
+        given["method"] = "hybrid"
+        options.setdefault("stepper", method)
 
 
 def _refuse_friction(system: Any, friction: Any) -> None:
     """Refuse a `friction=` that is no truth value, or that would leave out contacts which a system is made of."""
     if not isinstance(friction, bool | np.bool_):
         raise ModelError(f"friction={friction!r} must be True or False: whether dry friction of joints acts")
-    if not friction and len(getattr(system, "contacts", ())):
+    if not friction and own_contacts(system):
         raise ModelError(
             "friction=False leaves out the dry friction of a mechanism's joints; contacts of a "
             f"{type(system).__name__} are given when it is made: make it without them"
@@ -367,7 +385,7 @@ def _simulate_dry(system: Any, duration: float, q: Any, v: Any, given: dict[str,
         taken["force"] = Forces(law)
         taken["breaks"] = [*checked_breaks(taken["breaks"]), *law.stops(given["t"], given["t"] + duration)]
     method, way = given["method"], {}
-    known = (*EVENT_DRIVEN, *PLAIN_STEPPERS, "fixed")
+    known = ("auto", "events", "dop853", *PLAIN_STEPPERS, "fixed")
     if not isinstance(method, str) or method not in known:
         raise ModelError(
             f"method={method!r} is not one of those with dry friction: {', '.join(map(repr, known))}",
@@ -421,7 +439,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     chosen, reason = (
         choose(moving, law, contacts, q, v, numbers, float(t), friction) if method == "auto" else (method, "asked for")
     )
-    _refuse_unknown(chosen, rubbing_contacts(moving, friction), contacts, options)
+    _refuse_unknown(moving, chosen, friction, contacts, options)
     refuse_negative_mass(moving, q, v, float(t))
     reason += contradiction(moving, q, float(t))
     ignored = ignored_data(moving, contacts, law.kind != "none", "" if friction else "friction=False")
@@ -431,23 +449,26 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     found, function, callables = watches(moving, given["events"])
     session = Session(moving, settings, law, q, v, found, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
-    acts = friction and chosen == "hybrid"
+    acts = friction and chosen in WITH_CONTACTS
     session.ignored = [each for each in ignored if each.kind != FRICTION or not acts]
     return session
 
 
-def _refuse_unknown(method: str, rubbing: tuple[str, ...], contacts: Any, options: dict[str, Any]) -> None:
-    """Refuse options that neither `simulate` nor the method knows, by name."""
-    if method == "moreau" and contacts is None and rubbing:
+def _refuse_unknown(system: Any, method: str, friction: bool, contacts: Any, options: dict[str, Any]) -> None:
+    """Refuse methods that do not take the contacts of a run, and options that neither `simulate` nor the method knows.
+
+    Smooth methods leave dry friction of a mechanism's joints out, and the run's status says so.
+    """
+    rubbing = rubbing_contacts(system, friction)
+    made_with = rubbing if hasattr(system, "given") else ()
+    if method in NOT_ACROSS_EVENTS and (contacts is not None or made_with):
+        names = f" of {', '.join(map(repr, made_with[:NAMED]))}" if made_with else ""
         raise ModelError(
-            f"method='moreau' needs contacts= of shapes; dry friction of {', '.join(map(repr, rubbing[:NAMED]))} acts "
-            "with method='hybrid', and friction=False leaves it out of smooth methods"
+            f"method={method!r} does not take the contacts{names}: {NOT_ACROSS_EVENTS[method]}; "
+            f"{', '.join(map(repr, BETWEEN_EVENTS))} go from event to event, 'moreau' steps over them"
         )
-    if (contacts is not None) != (method in WITH_CONTACTS) and not (method == "hybrid" and rubbing):
-        raise ModelError(
-            f"method={method!r} {'needs contacts=' if contacts is None else 'does not know contacts'}; "
-            f"{' and '.join(map(repr, WITH_CONTACTS))} take them"
-        )
+    if method == "hybrid" and contacts is None and not rubbing and options.get("stepper") != "radau":
+        raise ModelError("method='hybrid' needs contacts=: a system without them goes by a smooth method")
     if not options:
         return
     of_method = [name for name in signature(METHODS[method]()).parameters if name != "session"]

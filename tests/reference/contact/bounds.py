@@ -8,7 +8,7 @@ import numpy as np
 
 from dalembert.model.joints import KINDS
 from dalembert.simulate.contact.bounds import Chain
-from dalembert.simulate.contact.run_loops import APART, STAGES
+from dalembert.simulate.contact.runge_kutta import method_of
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield
 
 if TYPE_CHECKING:
@@ -99,6 +99,7 @@ class MotionBounds:
 
 def largest(shot: TrialStep) -> tuple[Array, Array]:
     """Return the largest speeds and accelerations of all joints within a step, from its stages."""
-    accelerations = STAGES * np.max([np.abs(stage.motion.a) for stage in shot.stages], axis=0)
+    method = method_of("dop853")
+    accelerations = method.between * np.max([np.abs(stage.motion.a) for stage in shot.stages], axis=0)
     speeds = np.max([np.abs(stage.v) for stage in shot.stages], axis=0)
-    return speeds + APART * shot.h * accelerations, accelerations
+    return speeds + method.apart * shot.h * accelerations, accelerations

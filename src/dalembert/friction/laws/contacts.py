@@ -123,7 +123,8 @@ class Unilateral(FrictionContact):
     Attributes
     ----------
     gap
-        The distance, an SX expression of q and t of a `Lagrangian`: positive where the contact is open.
+        The distance, positive where the contact is open: an SX expression of q and t of a `Lagrangian`; of `Matrices`
+        (row, offset), or a function of q that returns the gap and its row (n,).
     along
         Relative velocity along the surface, as of other contacts; None where nothing rubs.
     law
@@ -133,6 +134,8 @@ class Unilateral(FrictionContact):
     impact
         "newton": normal velocities are reversed by `restitution`; "poisson": impulses of expansion are that part of
         those of compression.
+    normal_drift
+        For `Matrices` with a gap that is a function: n_dot^T v with the row n, a function of (q, v).
     """
 
     along: Any = None
@@ -140,6 +143,7 @@ class Unilateral(FrictionContact):
     gap: Any = field(kw_only=True)
     restitution: float = field(default=0.0, kw_only=True)
     impact: str = field(default="newton", kw_only=True)
+    normal_drift: Any = field(default=None, kw_only=True)
 
     def __post_init__(self) -> None:
         super().__post_init__()

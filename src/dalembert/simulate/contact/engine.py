@@ -13,7 +13,6 @@ from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
-from scipy.integrate import DOP853
 
 from dalembert.errors import DalembertError, ModelError, SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
@@ -23,6 +22,7 @@ from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.kernel.views import Unit, table_of
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.names import near_matches
 from dalembert.simulate.contact import mode_loops as mode
 from dalembert.simulate.contact import run_loops as loop
 from dalembert.simulate.contact.bounds import Chain
@@ -39,6 +39,7 @@ from dalembert.simulate.contact.field_loops import fields_unit
 from dalembert.simulate.contact.geometry import refuse_penetration
 from dalembert.simulate.contact.laws import CONFLICT, GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
 from dalembert.simulate.contact.memory import EngineArrays
+from dalembert.simulate.contact.runge_kutta import METHODS, method_of
 from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.equations.callbacks import called, called_event
@@ -113,20 +114,6 @@ NO_FORCES = (
 )
 
 
-@cache
-def table853() -> dict[str, Array]:
-    """Return the method of order 8 as the loops read it; they do not write it."""
-    method: Any = DOP853
-    c = np.asarray(method.C, float)[:12].copy()
-    return {
-        "rk_a": np.array(method.A, float)[:12, :12].copy(), "rk_b": np.array(method.B, float), "rk_c": c,
-        "rk_fifth": np.array(method.E5, float), "rk_third": np.array(method.E3, float),
-        "rk_more_a": np.array(method.A_EXTRA, float), "rk_more_c": np.array(method.C_EXTRA, float),
-        "rk_dense": np.array(method.D, float), "rk_times": np.append(c, 1.0),
-        "rk_order": np.argsort(np.append(c, 1.0), kind="stable").astype(np.int64),
-    }  # fmt: skip
-
-
 def chains_of(system: ContactSystem) -> dict[str, Array]:
     """Return the chains of joints of all balls, for bounds on their motion."""
     k = system.k
@@ -177,6 +164,7 @@ class EngineSettings(NamedTuple):
     time_scale: float = 1e-6  # time in which forces may have turned, at the onset of slip in a plane
     sized: bool = True  # errors of coordinates relative to their size
     gain: float = np.inf  # part of the energy of motion that an impact may add
+    stepper: str = "dop853"  # one of `runge_kutta.METHODS`
 
 
 @cache
@@ -208,15 +196,17 @@ class ContactEngine:
         self.error: BaseException | None = None
         self.bad: tuple[str, float] = ("", 0.0)
         self.alive: list[Any] = []
+        method = method_of(settings.stepper)
         tables = NO_TABLES if forces is None or forces.zero else forces.controller.signals.tables()
         arrays = self._contact_arrays() | self._run_arrays(q, v, start, end, every) | system.table(rank)
-        arrays |= table853() | chains_of(system) | system.field_arrays()
+        arrays |= method.arrays | chains_of(system) | system.field_arrays()
         arrays |= {"table_layout": np.array(tables.layout, np.int64).reshape(-1, 5)}
         arrays |= {
             "table_breaks": np.array(tables.breaks, float),
             "table_coefficients": np.array(tables.coefficients, float),
         }
-        arrays |= {"limits": np.array([float(x) for x in settings]), "direction_of": np.array(directions, float)}
+        numbers = [*settings[:-1], method.order, method.apart, method.between, method.implicit]
+        arrays |= {"limits": np.array([float(x) for x in numbers]), "direction_of": np.array(directions, float)}
         arrays |= {"terminal": np.array(terminal, np.int64)}
         arrays["loose"] = np.flatnonzero(arrays["gapped"] & ~arrays["pair_bounded"]).astype(np.int64)
         self.at: Any = Arrays(arrays)
@@ -653,7 +643,14 @@ def contact_system(session: Session) -> ContactSystem:
 class ContactRun:
     """A session on its way from event to event."""
 
-    def __init__(self, session: Session, impacts: str, sticking: Any) -> None:
+    def __init__(self, session: Session, impacts: str, sticking: Any, stepper: str = "dop853") -> None:
+        if not isinstance(stepper, str) or stepper not in METHODS:
+            raise ModelError(
+                f"stepper={stepper!r} is not one of {', '.join(map(repr, METHODS))}",
+                near=near_matches(str(stepper), METHODS),
+            )
+        if stepper == "rk4" and session.settings.step is None:
+            raise ModelError('method="rk4" takes steps of one size: give step=')
         if impacts not in ORDERS:
             raise ModelError(f"impacts={impacts!r} is not one of {', '.join(map(repr, ORDERS))}")
         if session.checkpoint is not None and "clock" not in session.checkpoint:
@@ -668,7 +665,7 @@ class ContactRun:
         self.forces = Forces(session.controller)
         settings = EngineSettings(
             s.rtol, s.atol, s.step or 0.0, s.largest_step, s.event_tolerance, impacts == "sequential",
-            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical, GAIN,
+            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical, GAIN, stepper,
         )  # fmt: skip
         touching = mechanical and session.extra.get("contacts") is not None
         rank = rank_of(session)
@@ -778,7 +775,9 @@ class ContactRun:
         say_unresolved(s, int(e.at.tally[loop.UNRESOLVED]))
 
 
-def run_contacts(session: Session, impacts: str = "simultaneous", sticking: Any = None) -> None:
+def run_contacts(
+    session: Session, impacts: str = "simultaneous", sticking: Any = None, stepper: str = "dop853"
+) -> None:
     """Integrate a session with contacts or dry friction from event to event.
 
     Parameters
@@ -787,5 +786,7 @@ def run_contacts(session: Session, impacts: str = "simultaneous", sticking: Any 
         One of `ORDERS`.
     sticking
         Names of contacts that must stick at the start.
+    stepper
+        One of `runge_kutta.METHODS`: the steps between events.
     """
-    ContactRun(session, impacts, sticking).run()
+    ContactRun(session, impacts, sticking, stepper).run()

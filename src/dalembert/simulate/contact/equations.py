@@ -477,6 +477,7 @@ def other_contacts(system: Any) -> ContactSystem:
     n, m, k = len(system.coordinates), len(system.names), len(contacts)
     holonomic = tuple(getattr(system, "holonomic", ())) if hasattr(system, "constraint") else (False,) * m
     rate = getattr(system, "constraint_velocity", None)
+    rubbing = len(system.contacts)
 
     def terms(q: Array, v: Array, t: float) -> dict[str, Array]:
         A = np.asarray(system.jacobian(q, t), float).reshape(m, n)
@@ -487,10 +488,11 @@ def other_contacts(system: Any) -> ContactSystem:
         if any(holonomic):
             found["phi"] = system.constraint(q, t)
         W, u, shift = np.zeros((3 * k, n)), np.zeros(3 * k), np.zeros(3 * k)
-        if k:
-            velocity, rows, drift, loads = system.contact_terms(q, v, t)
+        gaps, load = np.zeros(k), np.ones(k)
+        if rubbing:
+            velocity, rows, drift, load[:rubbing] = system.contact_terms(q, v, t)
             column = 0
-            for i, one in enumerate(contacts):
+            for i, one in enumerate(contacts[:rubbing]):
                 for j in range(one.width):
                     W[3 * i + 1 + j], u[3 * i + 1 + j], shift[3 * i + 1 + j] = (
                         rows[column],
@@ -498,8 +500,10 @@ def other_contacts(system: Any) -> ContactSystem:
                         drift[column],
                     )
                     column += 1
-            found["load"] = loads
-        return found | {"W": W, "u": u, "shift": shift}
+        if k > rubbing:
+            first = 3 * rubbing
+            gaps[rubbing:], u[first:], W[first:], shift[first:] = system.gap_terms(q, v, t)
+        return found | {"W": W, "u": u, "shift": shift, "gaps": gaps, "load": load}
 
     return ContactSystem(system, n, n, tuple(system.names), holonomic or (False,) * m, contacts, function=terms)
 

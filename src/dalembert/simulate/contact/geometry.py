@@ -104,7 +104,8 @@ class Geometry:
         """Return r omega of the spheres of every pair, both sides added, (k, 3)."""
         moving = self._moving(q, v) if self.frames else {}
         balls = [[ball for ball in (pair.ball, pair.other) if ball is not None] for pair in self.pairs]
-        return np.array([sum((b.radius * moving[b.frame].w for b in each), np.zeros(3)) for each in balls])
+        found = [sum((b.radius * moving[b.frame].w for b in each), np.zeros(3)) for each in balls]
+        return np.array(found).reshape(len(self.pairs), 3)
 
     def _moving(self, q: Array, v: Array) -> dict[str, _Frame]:
         found = dict(zip((port.name for port in self.kernel.outputs), self._call(q, v, 0.0), strict=True))

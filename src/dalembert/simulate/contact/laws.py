@@ -10,12 +10,12 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
-from dalembert.friction.problem import UNILATERAL
+from dalembert.friction.problem import FIXED, UNILATERAL
 from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import BUILT, CERTAIN
 from dalembert.kkt.residual import estimated
 from dalembert.kkt.rows import row_structure
-from dalembert.simulate.steppers.moreau_loops import expansion, missed_laws
+from dalembert.simulate.steppers.moreau_loops import NOTHING, expansion, missed_laws
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -163,7 +163,7 @@ class ContactForces:
 
 def complementarity(
     G: Array, g: Array, mu: Array, sliding: Array | None = None, direction: Array | None = None,
-    warm: Array | None = None,
+    warm: Array | None = None, limits: Array | None = None,
 ) -> ContactForces:  # fmt: skip
     """Solve u = G r + g over the cones of contacts with three rows each.
 
@@ -171,13 +171,17 @@ def complementarity(
     ----------
     sliding, direction
         Per contact whether it slides, and along which unit vector (k, 2): its friction is then given.
+    limits
+        Of contacts without a normal: the largest friction, a given one; zero for the others.
     """
     k = mu.size
     if k == 0:
         return ContactForces(np.zeros(0), 0.0)
-    frictional = mu > 0.0
-    keep = np.array([j for i in range(k) for j in range(3 * i, 3 * i + (3 if frictional[i] else 1))], dtype=int)
-    first = np.concatenate([[0], np.cumsum(np.where(frictional, 3, 1))]).astype(np.int64)
+    limits = np.zeros(k) if limits is None else limits
+    given = limits > 0.0
+    rows = [_rows_of(G, i, bool(given[i]), mu[i] > 0.0) for i in range(k)]
+    keep = np.array([j for each in rows for j in each], dtype=int)
+    first = np.concatenate([[0], np.cumsum([len(each) for each in rows])]).astype(np.int64)
     slides = np.zeros(k, np.bool_) if sliding is None else sliding.astype(np.bool_)
     s = np.zeros(3 * k)
     if direction is not None:
@@ -185,13 +189,36 @@ def complementarity(
     r = np.zeros(keep.size) if warm is None else warm[keep].copy()
     residual, _, _ = solve_contacts(
         np.ascontiguousarray(G[np.ix_(keep, keep)]), np.ascontiguousarray(g[keep]), first,
-        np.ascontiguousarray(mu, float), COULOMB, np.full(k, UNILATERAL, np.int64), slides, s[keep], r, TOLERANCE,
-        SWEEPS, NEWTON,
+        np.where(given, limits, mu).astype(float), COULOMB, np.where(given, FIXED, UNILATERAL).astype(np.int64),
+        slides, s[keep], r, TOLERANCE, SWEEPS, NEWTON,
     )  # fmt: skip
     full, missed = np.zeros(3 * k), np.zeros(k)
     full[keep] = r
-    worst = missed_laws(np.ascontiguousarray(G), np.ascontiguousarray(g), np.asarray(mu, float), slides, full, missed)
-    return ContactForces(full, max(float(residual), float(worst)), missed)
+    missed_laws(np.ascontiguousarray(G), np.ascontiguousarray(g), np.asarray(mu, float), slides, full, missed)
+    missed += _missed_limits(G, g, limits, full)
+    return ContactForces(full, max(float(residual), float(missed.max())), missed)
+
+
+def _rows_of(G: Array, i: int, given: bool, frictional: bool) -> list[int]:
+    """Return the rows of contact i that take part: its normal, or none; tangents along which something moves."""
+    tangents = [j for j in (3 * i + 1, 3 * i + 2) if G[j, j] > 0.0]
+    if given:
+        return tangents
+    return [3 * i, *tangents] if frictional else [3 * i]
+
+
+def _missed_limits(G: Array, g: Array, limits: Array, r: Array) -> Array:
+    """Return per contact without a normal by how much it misses its law, relative to the data: the natural map."""
+    missed, scale = np.zeros(limits.size), max(NOTHING, float(np.abs(g).max(initial=0.0)))
+    for i in np.flatnonzero(limits > 0.0):
+        place = slice(3 * i + 1, 3 * i + 3)
+        rho = float(np.diagonal(G)[place].max())
+        if rho > 0.0:
+            way = r[place] - (g[place] + G[place] @ r) / rho
+            length = float(np.hypot(*way))
+            way *= limits[i] / length if length > limits[i] else 1.0
+            missed[i] = rho * float(np.hypot(*(r[place] - way))) / scale
+    return missed
 
 
 def impact_impulses(

@@ -1,5 +1,5 @@
 # pyright: reportCallIssue=false, reportArgumentType=false
-"""Contacts from event to event, compiled: steps of order 8 in a mode, guards located, transitions, impacts.
+"""Contacts from event to event, compiled: Runge-Kutta steps in a mode, guards located, transitions, impacts.
 
     step in a mode ─► gap closes? force, cone or sliding speed reaches its end? user's zero? ─► located by steps of full
     order ─► impact ─► modes anew ─► step ...
@@ -67,6 +67,7 @@ from dalembert.simulate.contact.mode_loops import (
     copy_to,
     decided,
     dot,
+    factor,
     fill,
     free_motions,
     least,
@@ -78,6 +79,7 @@ from dalembert.simulate.contact.mode_loops import (
     slipping_limb,
     static,
     strike,
+    substitute,
 )
 from dalembert.simulate.events.isolate_loops import (
     CROSSING,
@@ -125,10 +127,14 @@ OPEN, CLOSED, STICK, SLIP, SLIP_PLUS, SLIP_MINUS, IMPACT, IMPACTS, REST, RISING,
 """Words of events."""
 
 
-RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED, GAIN = range(9)
+(
+    RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED, GAIN, ORDER, APART, BETWEEN,
+    IMPLICIT,
+) = range(13)  # fmt: skip
 """Places in `limits`: tolerances, a fixed step (0: adaptive), the largest, the width of a located zero; impacts one
 after the other; time in which forces may turn; errors of coordinates relative to their size; part of the energy of
-motion that an impact may add."""
+motion that an impact may add; of the method: order of its error, half of the largest distance of two stages, how much
+larger accelerations may be between stages, whether stages are implicit."""
 
 SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
 """Part of the optimal step, and how much a step may shrink or grow at once."""
@@ -170,8 +176,17 @@ CHANGES, AT_ONCE = 50, 1000
 KNOWN, STEADY, SHORT = 5, 1e-3, 1e-4
 """Impacts that are looked at, by how much factors may differ, what may be left to their limit, seconds."""
 
-STAGES, APART = 1.5, 0.14
-"""Accelerations between stages are at most so many times those at them; half of the largest distance of two stages."""
+ITERATIONS, TURN = 12, 1e-3
+"""Newton's steps on implicit stages at most, and the part of the tolerance at which they end; the Jacobian is fresh."""
+
+DIFFERENCE, SMALLEST = 1.5e-8, 1e-5
+"""Differences of coordinates for the Jacobian: this part of their sizes, and what sizes are at least."""
+
+GAMMA = (6.0 + 81.0 ** (1.0 / 3.0) - 9.0 ** (1.0 / 3.0)) / 30.0
+"""Inverse of the real eigenvalue of Radau's A^-1, with which its error estimate is filtered."""
+
+RADAU_E = np.array([-13.0 - 7.0 * 6.0**0.5, -13.0 + 7.0 * 6.0**0.5, -1.0]) / 3.0
+"""Weights of its stages in the error estimate."""
 
 BESIDE = 1e-10
 """Part of a step beside the zero of its polynomial at which a zero is looked for."""
@@ -280,47 +295,187 @@ def stage(w, t, row, watch):
 
 
 @nested
+def error_size(w, j):
+    """Return what the error of component j of y is measured against, once the end of the step is in stage_y."""
+    v0, q0, clock = vector(w, AT.v0), vector(w, AT.q0), vector(w, AT.clock)
+    stage_y, limits = vector(w, AT.stage_y), vector(w, AT.limits)
+    n = v0.size
+    if j >= 2 * n:
+        return abs(clock[WORK + j - 2 * n])
+    if j >= n:
+        return abs(v0[j - n])
+    return max(abs(q0[j]), abs(stage_y[j] + q0[j])) if limits[SIZED] else 1.0
+
+
+@nested
+def explicit_stages(w, h, watch):
+    """Evaluate the stages of a step one after the other; return how it ended."""
+    v0, clock, stage_y = vector(w, AT.v0), vector(w, AT.clock), vector(w, AT.stage_y)
+    rk_c, stages, rk_a = vector(w, AT.rk_c), matrix(w, AT.stages), matrix(w, AT.rk_a)
+    n = v0.size
+    for i in range(1, rk_c.size):
+        for j in range(2 * n + 3):
+            total = 0.0
+            for o in range(i):
+                weight = rk_a[i, o]
+                if weight != 0.0:
+                    total += weight * stages[o, j]
+            stage_y[j] = h * total + (v0[j - n] if n <= j < 2 * n else 0.0)
+        code = stage(w, clock[T] + rk_c[i] * h, i, watch)
+        if code != SOUND:
+            return code
+    return SOUND
+
+
+@nested
+def slopes(w, J):
+    """Write the Jacobian of the rate at the start of a step, by differences; return how it ended."""
+    v0, q0, clock = vector(w, AT.v0), vector(w, AT.q0), vector(w, AT.clock)
+    stage_y, limits, stages = vector(w, AT.stage_y), vector(w, AT.limits), matrix(w, AT.stages)
+    n = v0.size
+    for j in range(2 * n):
+        fill(stage_y, 0.0)
+        for i in range(n):
+            stage_y[n + i] = v0[i]
+        size = abs(v0[j - n]) if j >= n else abs(q0[j]) if limits[SIZED] else 1.0
+        before = stage_y[j]
+        stage_y[j] += DIFFERENCE * max(size, SMALLEST)
+        step = stage_y[j] - before
+        code = stage(w, clock[T], 1, False)
+        if code != SOUND:
+            return code
+        for i in range(2 * n):
+            J[i, j] = (stages[1, i] - stages[0, i]) / step
+    return SOUND
+
+
+@nested
+def implicit_stages(w, h, watch):
+    """Solve the stages of Radau IIA by Newton's method; return how it ended, and the error over the tolerance.
+
+    z_i = h sum_j a_ij rate(t + c_j h, y + z_j); the error is (1 - gamma h J)^-1 gamma (h rate(t, y) + sum_i e_i z_i)
+    (Hairer, Wanner 1996, IV.8).
+    """
+    v0, q0, clock = vector(w, AT.v0), vector(w, AT.q0), vector(w, AT.clock)
+    stage_y, limits, rk_c = vector(w, AT.stage_y), vector(w, AT.limits), vector(w, AT.rk_c)
+    stages, rk_a = matrix(w, AT.stages), matrix(w, AT.rk_a)
+    n = v0.size
+    m = 2 * n
+    J, K, z, x = np.zeros((m, m)), np.zeros((3 * m, 3 * m)), np.zeros((3, m)), np.zeros(3 * m)
+    scale, pivot = np.zeros(m), np.zeros(3 * m, np.int64)
+    code = slopes(w, J)
+    if code != SOUND:
+        return code, np.inf
+    for j in range(m):
+        size = abs(v0[j - n]) if j >= n else abs(q0[j]) if limits[SIZED] else 1.0
+        scale[j] = limits[ATOL] + limits[RTOL] * size
+    # 1 - h a x J, by blocks of the stages
+    for i in range(3):
+        for o in range(3):
+            for a in range(m):
+                for b in range(m):
+                    K[i * m + a, o * m + b] = (1.0 if i == o and a == b else 0.0) - h * rk_a[1 + i, 1 + o] * J[a, b]
+    if not factor(K, 3 * m, pivot):
+        return COLLAPSED, np.inf
+    before, solved = np.inf, False
+    for _ in range(ITERATIONS):
+        for i in range(3):
+            fill(stage_y, 0.0)
+            for j in range(m):
+                stage_y[j] = z[i, j] + (v0[j - n] if j >= n else 0.0)
+            code = stage(w, clock[T] + rk_c[1 + i] * h, 1 + i, watch)
+            if code != SOUND:
+                return code, np.inf
+        for i in range(3):
+            for j in range(m):
+                total = 0.0
+                for o in range(3):
+                    total += rk_a[1 + i, 1 + o] * stages[1 + o, j]
+                x[i * m + j] = h * total - z[i, j]
+        substitute(K, 3 * m, pivot, x)
+        total = 0.0
+        for i in range(3):
+            for j in range(m):
+                z[i, j] += x[i * m + j]
+                total += (x[i * m + j] / scale[j]) ** 2
+        size = np.sqrt(total / (3 * m))
+        if size <= TURN or (size < 1.0 and size > 0.5 * before):
+            solved = True
+            break
+        if not size < 2.0 * before:
+            break
+        before = size
+    if not solved:
+        return COLLAPSED, np.inf
+    # the filtered error
+    for a in range(m):
+        total = h * stages[0, a]
+        for i in range(3):
+            total += RADAU_E[i] * z[i, a]
+        x[a] = GAMMA * total
+        for b in range(m):
+            K[a, b] = (1.0 if a == b else 0.0) - h * GAMMA * J[a, b]
+    if not factor(K, m, pivot):
+        return COLLAPSED, np.inf
+    substitute(K, m, pivot, x)
+    total = 0.0
+    for j in range(m):
+        total += (x[j] / scale[j]) ** 2
+    return SOUND, np.sqrt(total / m)
+
+
+@nested
+def explicit_error(w, h):
+    """Return the error of a step over the tolerance: Hairer's for dop853; of vector systems that of work and heat too.
+
+    Without weights of order 3 it is the root mean square of those of the lower order.
+    """
+    limits, stages = vector(w, AT.limits), matrix(w, AT.stages)
+    rk_fifth, rk_third = vector(w, AT.rk_fifth), vector(w, AT.rk_third)
+    n = vector(w, AT.v0).size
+    five = three = 0.0
+    count = 2 * n + 3 if limits[SIZED] else 2 * n
+    for j in range(count):
+        e5 = e3 = 0.0
+        for i in range(rk_fifth.size):
+            e5 += rk_fifth[i] * stages[i, j]
+            e3 += rk_third[i] * stages[i, j]
+        scale = limits[ATOL] + limits[RTOL] * error_size(w, j)
+        five += (e5 / scale) ** 2
+        three += (e3 / scale) ** 2
+    if five > 0.0 or three > 0.0:
+        return abs(h) * five / np.sqrt((five + 0.01 * three) * count)
+    return 0.0
+
+
+@nested
 def take_shot(w, h, watch):
     """Step from the state of the run by h: end in z.end_q, z.end_v, z.more; return how it ended, and the error."""
     q, v, clock = vector(w, AT.q), vector(w, AT.v), vector(w, AT.clock)
     q0, q1 = vector(w, AT.q0), vector(w, AT.q1)
     v1, limits, stage_y = vector(w, AT.v1), vector(w, AT.limits), vector(w, AT.stage_y)
-    sums, rk_fifth, rk_third = vector(w, AT.sums), vector(w, AT.rk_fifth), vector(w, AT.rk_third)
-    v0, rk_b, rk_c = vector(w, AT.v0), vector(w, AT.rk_b), vector(w, AT.rk_c)
-    stages, rk_a = matrix(w, AT.stages), matrix(w, AT.rk_a)
-    n = v.size
+    sums, v0, rk_b = vector(w, AT.sums), vector(w, AT.v0), vector(w, AT.rk_b)
+    stages = matrix(w, AT.stages)
+    n, count = v.size, rk_b.size
     t = clock[T]
-    for i in range(1, 13):
-        for j in range(2 * n + 3):
-            total = 0.0
-            for o in range(i):
-                weight = rk_a[i, o] if i < 12 else rk_b[o]
-                if weight != 0.0:
-                    total += weight * stages[o, j]
-            stage_y[j] = h * total + (v0[j - n] if n <= j < 2 * n else 0.0)
-        code = stage(w, t + (rk_c[i] if i < 12 else 1.0) * h, i, watch)
-        if code != SOUND:
-            return code, np.inf
-    # the error of Hairer's dop853; of vector systems that of work and heat, too
-    five = three = 0.0
-    count = 2 * n + 3 if limits[SIZED] else 2 * n
-    for j in range(count):
-        e5 = e3 = 0.0
-        for i in range(13):
-            e5 += rk_fifth[i] * stages[i, j]
-            e3 += rk_third[i] * stages[i, j]
-        if j >= 2 * n:
-            size = abs(clock[WORK + j - 2 * n])
-        elif j >= n:
-            size = abs(v0[j - n])
-        else:
-            size = max(abs(q0[j]), abs(stage_y[j] + q0[j])) if limits[SIZED] else 1.0
-        scale = limits[ATOL] + limits[RTOL] * size
-        five += (e5 / scale) ** 2
-        three += (e3 / scale) ** 2
-    ratio = 0.0
-    if five > 0.0 or three > 0.0:
-        ratio = abs(h) * five / np.sqrt((five + 0.01 * three) * count)
+    if limits[IMPLICIT]:
+        code, ratio = implicit_stages(w, h, watch)
+    else:
+        code, ratio = explicit_stages(w, h, watch), 0.0
+    if code != SOUND:
+        return code, np.inf
+    # the end, and the rate there
+    for j in range(2 * n + 3):
+        total = 0.0
+        for o in range(count):
+            if rk_b[o] != 0.0:
+                total += rk_b[o] * stages[o, j]
+        stage_y[j] = h * total + (v0[j - n] if n <= j < 2 * n else 0.0)
+    code = stage(w, t + h, count, watch)
+    if code != SOUND:
+        return code, np.inf
+    if not limits[IMPLICIT]:
+        ratio = explicit_error(w, h)
     if not np.isfinite(ratio):
         return NOT_FINITE, np.inf
     # the end, put back on the rows of the mode; y of the last stage is the end in the chart
@@ -373,11 +528,11 @@ def accepted(w, h):
             h *= LEAST
             continue
         if ratio < 1.0 or limits[FIXED_STEP] > 0.0:
-            best = SAFETY * ratio ** (-1.0 / 8.0) if ratio > 0.0 else MOST
+            best = SAFETY * ratio ** (-1.0 / limits[ORDER]) if ratio > 0.0 else MOST
             clock[H] = h * min(max(best, LEAST), MOST)
             return SOUND, h
         tally[REJECTED] += 1
-        h *= max(LEAST, SAFETY * ratio ** (-1.0 / 8.0))
+        h *= max(LEAST, SAFETY * ratio ** (-1.0 / limits[ORDER]))
         if h <= 16.0 * 2.2e-16 * abs(clock[T]) or h < 1e-280:
             return COLLAPSED, h
     return COLLAPSED if code == SOUND else code, h
@@ -413,14 +568,14 @@ def go(w, h):
 
 @nested
 def interpolate(w, h):
-    """Make the polynomial of the step that was taken last: three more stages; return how it ended."""
+    """Make the polynomial of the step that was taken last, with further stages where it needs some; return how."""
     v, stage_y, clock = vector(w, AT.v), vector(w, AT.stage_y), vector(w, AT.clock)
     rk_b, v0, rk_more_c = vector(w, AT.rk_b), vector(w, AT.v0), vector(w, AT.rk_more_c)
     polynomial, stages, rk_more_a = matrix(w, AT.polynomial), matrix(w, AT.stages), matrix(w, AT.rk_more_a)
     rk_dense = matrix(w, AT.rk_dense)
-    n = v.size
-    for p in range(3):
-        i = 13 + p
+    n, count, more = v.size, rk_b.size, rk_more_c.size
+    for p in range(more):
+        i = count + 1 + p
         for j in range(2 * n + 3):
             total = 0.0
             for o in range(i):
@@ -431,16 +586,17 @@ def interpolate(w, h):
             return code
     for j in range(2 * n):
         change = 0.0
-        for i in range(12):
+        for i in range(count):
             change += rk_b[i] * stages[i, j]
         change *= h
         polynomial[0, j] = change
         polynomial[1, j] = h * stages[0, j] - change
-        polynomial[2, j] = 2.0 * change - h * (stages[12, j] + stages[0, j])
+        polynomial[2, j] = 2.0 * change - h * (stages[count, j] + stages[0, j])
         for p in range(4):
             total = 0.0
-            for i in range(16):
-                total += rk_dense[p, i] * stages[i, j]
+            if p < rk_dense.shape[0]:
+                for i in range(count + 1 + more):
+                    total += rk_dense[p, i] * stages[i, j]
             polynomial[3 + p, j] = h * total
     return SOUND
 
@@ -639,14 +795,15 @@ def gap_bounds(w, i, h):
     pair_coordinate = whole(w, AT.pair_coordinate)
     pair_ball = whole_matrix(w, AT.pair_ball)
     stage_a, stage_v = matrix(w, AT.stage_a), matrix(w, AT.stage_v)
+    limits, count = vector(w, AT.limits), vector(w, AT.rk_times).size
     n = v0.size
     speeds, accelerations = np.zeros(n), np.zeros(n)
     for j in range(n):
         a = v = 0.0
-        for s in range(13):
+        for s in range(count):
             a, v = max(a, abs(stage_a[s, j])), max(v, abs(stage_v[s, j]))
-        accelerations[j] = STAGES * a
-        speeds[j] = v + APART * h * accelerations[j]
+        accelerations[j] = limits[BETWEEN] * a
+        speeds[j] = v + limits[APART] * h * accelerations[j]
     if pair_coordinate[i] >= 0:
         return speeds[pair_coordinate[i]], accelerations[pair_coordinate[i]]
     L, K = ball_bounds(w, pair_ball[i, 0], q0, h, speeds, accelerations)
@@ -1217,7 +1374,7 @@ def doubtful(w, times, h, looks):
     count = 0
     for g in range(stage_margins.shape[1]):
         lowest, largest, where = np.inf, 0.0, -1
-        for o in range(13):
+        for o in range(order.size):
             value = stage_margins[order[o], g]
             if np.isfinite(value):
                 largest = max(largest, value)
@@ -1228,7 +1385,7 @@ def doubtful(w, times, h, looks):
         s = times[order[where]]
         if not ENDS < s < 1.0 - ENDS:
             continue
-        for o in range(13):
+        for o in range(order.size):
             s = times[order[o]]
             if stage_margins[order[o], g] < DIP * largest and ENDS < s < 1.0 - ENDS and count < looks.size - 1:
                 looks[count] = s * h

@@ -10,10 +10,9 @@ import numpy as np
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
-from dalembert.simulate.contact.laws import CONFLICT, GAINED, NO_IMPULSES, Limbs
+from dalembert.simulate.contact.laws import CONFLICT, GAINED, NO_IMPULSES, Limbs, free_motion
 from dalembert.simulate.contact.samples import call_on_step, guarded
-from dalembert.simulate.contact.shapes import Heightfield, Plane, pairs_of
-from dalembert.simulate.contact.surface_loops import SLOTS
+from dalembert.simulate.contact.shapes import Heightfield, Plane
 from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.codes import _kernel, _traced
 from dalembert.simulate.equations.evaluate import Chart, Forces
@@ -22,6 +21,7 @@ from dalembert.simulate.events.record import Mode
 from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers import moreau_loops as loop
+from dalembert.simulate.steppers.moreau_contacts import contacts_of
 from dalembert.simulate.steppers.moreau_loops import ALONG, CLOSE, CONTACTS, FIELD, LIMIT, PLANE, SPHERES, TAU, Pairs
 from dalembert.simulate.steppers.moreau_plain import PlainSteps
 from dalembert.types import Array
@@ -102,7 +102,7 @@ def pair_arrays(geometry: Geometry) -> Pairs:
         else:
             kind[i] = SPHERES
     mu, e = (np.array([getattr(pair, name) for pair in pairs]) for name in ("friction", "restitution"))
-    poisson = np.array([pair.law == "poisson" for pair in pairs])
+    poisson = np.array([pair.law == "poisson" for pair in pairs], bool)
     slot = np.array([pair.slot for pair in pairs], np.int64)
     fields = [pair.ground if isinstance(pair.ground, Heightfield) else None for pair in pairs]
     reach = np.array(
@@ -117,10 +117,12 @@ def pair_arrays(geometry: Geometry) -> Pairs:
 class MoreauMemory:
     """Work of one session, with everything that must stay alive beside it; errors of Python functions are kept."""
 
-    def __init__(self, session: Session, geometry: Geometry, chart: Chart, forces: Forces) -> None:
+    def __init__(
+        self, session: Session, geometry: Any, chart: Any, forces: Forces, k: int, compiled: bool = True
+    ) -> None:
         self.session, self.forces = session, forces
         self.error: BaseException | None = None
-        m, k = session.mechanism, len(geometry.pairs)
+        m = session.mechanism
         n, rows, held = m.nv, len(m.names), int(sum(m.holonomic))
         signals = session.controller.symbols.numel()
         self.work = MoreauWork(
@@ -131,7 +133,8 @@ class MoreauMemory:
             np.zeros(3 * k), np.zeros(k, np.bool_), np.zeros((k, 9)), np.zeros(k),
         )  # fmt: skip
         self.alive: list[Any] = [geometry, chart, forces]
-        self._bind(geometry, chart, rows, held)
+        if compiled:
+            self._bind(geometry, chart, rows, held)
 
     def _bind(self, geometry: Geometry, chart: Chart, rows: int, held: int) -> None:
         w, m = self.work, self.session.mechanism
@@ -240,13 +243,18 @@ class Moreau:
         self.session, m, s = session, session.mechanism, session.settings
         if session.watches:
             raise UnsupportedError('method="moreau" locates no events; method="hybrid" does')
-        if Limbs(np.asarray(m.mass_matrix(session.q))).any:
+        M = np.asarray(m.mass_matrix(session.q))
+        massless = Limbs(M).any
+        if massless and free_motion(M, np.asarray(m.jacobian(session.q, s.start)).reshape(-1, m.nv)).shape[1]:
             raise UnsupportedError('method="moreau" needs mass in every motion; method="hybrid" takes massless limbs')
-        pairs = pairs_of(m, session.extra["contacts"], SLOTS)
-        session.extra["contact_names"] = tuple(pair.name for pair in pairs)
-        self.geometry, self.chart, self.forces = Geometry(m, pairs), Chart(m), Forces(session.controller)
-        self.pair_arrays = pair_arrays(self.geometry)
-        self.memory = MoreauMemory(session, self.geometry, self.chart, self.forces)
+        self.geometry, self.chart = contacts_of(session)
+        self.forces = Forces(session.controller)
+        shapes_alone = type(self.geometry) is Geometry
+        self.names = [pair.name for pair in self.geometry.pairs] if shapes_alone else self.geometry.names
+        session.extra["contact_names"] = tuple(self.names)
+        compiled = compiled and shapes_alone and not massless
+        self.laws: Any = pair_arrays(self.geometry) if shapes_alone else self.geometry.laws()
+        self.memory = MoreauMemory(session, self.geometry, self.chart, self.forces, len(self.names), compiled)
         self.tables = session.controller.signals.tables()
         h = s.step or min(DEFAULT_STEP, s.largest_step)
         total = max(1, round(s.duration / h)) if s.step else int(np.ceil(s.duration / h * (1.0 - ON_THE_GRID)))
@@ -261,7 +269,7 @@ class Moreau:
         self.counts, self.sums = np.zeros(loop.UNCERTAIN + 1, np.int64), np.zeros(loop.DOUBT_TIME + 1)
         self.counts[[loop.STRIDE, loop.TOTAL]] = stride, total
         self.sums[[loop.STEP, loop.START]] = h, s.start
-        self.samples = samples_of(session, len(pairs), BLOCK)
+        self.samples = samples_of(session, len(self.names), BLOCK)
         offsets = bool(m.names) and bool(np.any(m.constraint_velocity(session.q, np.zeros(m.nv), s.start)))
         self.plain = None if compiled and not offsets else PlainSteps(self)
 
@@ -274,7 +282,7 @@ class Moreau:
         """Take all steps."""
         s, counts = self.session, self.counts
         if s.checkpoint is None:
-            refuse_penetration([pair.name for pair in self.geometry.pairs], self.geometry.gaps(s.q))
+            refuse_penetration(self.names, self.geometry.gaps(s.q))
         with guarded(s, lambda: self.forces.time, self._finish):
             if s.checkpoint is None:
                 self._first_sample()
@@ -293,7 +301,7 @@ class Moreau:
         if self.plain is not None:
             code = self.plain.advance(most)
         else:
-            code = loop.advance(work, self.pair_arrays, self.tables, self.counts, self.sums, self.samples, most)
+            code = loop.advance(work, self.laws, self.tables, self.counts, self.sums, self.samples, most)
         if code == loop.CALLBACK and self.memory.error is not None:
             error, self.memory.error, work.environment[1] = self.memory.error, None, 0.0
             raise error
@@ -304,7 +312,7 @@ class Moreau:
         if code in (loop.CONTRADICTORY, loop.TRAPPED):
             worst = float(work.missed.max())
             bad = np.flatnonzero(work.missed > CONFLICT * worst)
-            names = ", ".join(repr(self.geometry.pairs[i].name) for i in bad)
+            names = ", ".join(repr(self.names[i]) for i in bad)
             words = NO_IMPULSES if code == loop.CONTRADICTORY else NO_PLACE
             raise SolvabilityError(words.format(t=self.t, names=names, residual=worst))
 
@@ -335,8 +343,7 @@ class Moreau:
 
     def _troubles(self) -> list[tuple[str, str]]:
         """Return what steps could not do, as status and words: laws, penetration, energy, digits, Painleve."""
-        c, sums, troubles = self.counts, self.sums, []
-        name = [pair.name for pair in self.geometry.pairs]
+        c, sums, troubles, name = self.counts, self.sums, [], self.names
         if c[loop.UNSOLVED]:
             words = f"steps that miss the laws of contact by more than {loop.ACCEPTED:g}: {c[loop.UNSOLVED]}"
             troubles.append(("inaccurate", f"{words}, see contact_residual"))

@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.geometry import State
-from dalembert.simulate.contact.laws import Inverse, complementarity, expansion
+from dalembert.simulate.contact.laws import Inverse, complementarity, expansion, stiffened
 from dalembert.simulate.steppers import moreau_loops as loop
 from dalembert.simulate.steppers.moreau_loops import approaching
 from dalembert.types import Array
@@ -48,10 +48,11 @@ class PlainSteps:
         middle = run.chart.along(q, 0.5 * h * v)
         x = run.geometry.state(middle, v, t + 0.5 * h)
         tau = run.forces(t + loop.BEHIND * h, q, v)
+        push = h * (tau - x.bias) + w.warm @ x.W
         try:
-            half = v + 0.5 * np.linalg.solve(x.M, h * (tau - x.bias) + w.warm @ x.W)
-        except np.linalg.LinAlgError:
-            return loop.MASSLESS
+            half = v + 0.5 * np.linalg.solve(x.M, push)
+        except np.linalg.LinAlgError:  # rows carry what has no mass
+            half = v + 0.5 * np.linalg.solve(stiffened(x.M, x.A)[0], push)
         bias = run.geometry.state(middle, half, t + 0.5 * h).bias
         right = np.column_stack([x.M @ v + h * (tau - bias), x.W.T])
         rows = np.zeros((x.A.shape[0], right.shape[1]))
@@ -66,32 +67,50 @@ class PlainSteps:
         except SolvabilityError as refused:
             raise SolvabilityError(f"at t = {t:.9g} s: {refused}", refused.diagnosis) from refused
         free, B = motions[:, 0].copy(), motions[:, 1:]
-        before = self._meeting(x, v)
-        w.W[:], w.axes[:], w.gaps[:] = x.W, x.axes, x.gaps
+        offset, limits = getattr(x, "offset", np.zeros(x.W.shape[0])), getattr(x, "limits", np.zeros(x.gaps.size))
+        before = self._meeting(x, v, offset)
+        # gaps that move by themselves were larger half a step ago by half of their way
+        w.W[:], w.axes[:], w.gaps[:] = x.W, x.axes, x.gaps - 0.5 * h * offset[::3]
         near = loop.look_back(w, free, t, h, run.counts, sums)
         if near.size and self._trapped(near, B, h):
             return loop.TRAPPED
-        P, active, sums[loop.RESIDUAL], approach = self._impulses(x, before, free, B, t, h)
+        w.gaps[:] = x.gaps
+        P, active, sums[loop.RESIDUAL], approach = self._impulses(x, before, free, B, t, h, offset, limits)
         if approach > loop.CONTRADICTION:
             return loop.CONTRADICTORY
         new = free + B @ P
         if not np.isfinite(new).all():
             return loop.NON_FINITE
         end = run.chart.along(q, 0.5 * h * (v + new))
-        end = self._without_penetration(end, x, new, B, active, h)
+        end = self._without_penetration(end, x, new, B, active[limits[active] == 0.0], offset, h)
         w.moved[:] = self.m.project(end, t=t + h) if any(self.m.holonomic) else end
         w.M[:] = x.M
-        loop.count_gain(w, t, free, new, P, run.counts, sums)
-        sums[loop.HEAT] -= float(P @ (before + x.W @ new)) / 2.0
+        self._count_gain(x, t, free, new, P, offset)
+        after = x.W @ new + offset
+        sums[loop.HEAT] -= float(P @ (before + after)) / 2.0
         sums[loop.WORK] += h * float(tau @ (new + v)) / 2.0
         if row >= 0:
             lam = (multipliers[:, 0] + multipliers[:, 1:] @ P) / h
             status = int(inverse.status)
             loop.record(w, run.samples, row, t + h, (new - v) / h, lam, P / h, new, h, sums, status)
-        w.left[:, :3] = np.einsum("kij,ki->kj", x.axes, (x.W @ new).reshape(-1, 3))
+            moving = np.hypot(after[1::3], after[2::3]) > loop.AT_REST
+            run.samples.modes[row] = np.where(
+                limits > 0.0, np.where(moving, loop.SLIP, loop.STICK),
+                np.where((run.samples.modes[row] != loop.OPEN) & moving, loop.SLIP, run.samples.modes[row]),
+            )  # fmt: skip
+        w.left[:, :3] = np.einsum("kij,ki->kj", x.axes, after.reshape(-1, 3))
         w.left[:, 3:6], w.left[:, 6:] = run.geometry.spins(middle, new), x.axes[:, 0]
         w.v[:], w.q[:], w.warm[:], w.closed[:] = new, w.moved, P, P[::3] > 0.0
         return loop.FINE
+
+    def _count_gain(self, x: State, t: float, free: Array, new: Array, P: Array, offset: Array) -> None:
+        """Count a step whose impulses gain energy from surfaces at rest, and keep the first; see `loop.count_gain`."""
+        counts, sums = self.run.counts, self.run.sums
+        work = 0.5 * float(P @ (x.W @ (free + new) + 2.0 * offset))
+        if work > 0.5 * loop.GAINED * max(float(free @ x.M @ free), float(new @ x.M @ new)):
+            if counts[loop.GAINS] == 0:
+                sums[loop.GAIN], sums[loop.GAIN_TIME] = work, t
+            counts[loop.GAINS] += 1
 
     def _trapped(self, near: Array, B: Array, h: float) -> bool:
         """Return whether no motion frees the contacts `near` of a penetration; their laws are then noted as missed."""
@@ -102,24 +121,24 @@ class PlainSteps:
         w.missed[near] = answer.missed
         return approaching(G, target, answer.r) > loop.CONTRADICTION
 
-    def _meeting(self, x: State, v: Array) -> Array:
+    def _meeting(self, x: State, v: Array, offset: Array) -> Array:
         """Return contact velocities before the impulses, (3 k,)."""
-        w, before = self.run.memory.work, (x.W @ v).reshape(-1, 3)
+        w, before = self.run.memory.work, (x.W @ v + offset).reshape(-1, 3)
         turned = w.left[:, :3] - np.cross(w.left[:, 3:6], x.axes[:, 0] - w.left[:, 6:])
         closed = w.closed & x.axes.any(axis=(1, 2))
         return np.where(closed[:, None], np.einsum("kij,kj->ki", x.axes, turned), before).ravel()
 
     def _impulses(
-        self, x: State, before: Array, free: Array, B: Array, t: float, h: float
+        self, x: State, before: Array, free: Array, B: Array, t: float, h: float, offset: Array, limits: Array
     ) -> tuple[Array, Array, float, float]:
         """Return impulses of all contacts, which would close in this step, residual of their laws, how they approach.
 
         The last, relative to the data, is zero but where contacts contradict each other.
         """
         run, w = self.run, self.run.memory.work
-        pairs, warm, normal = run.pair_arrays, w.warm, np.arange(0, x.W.shape[0], 3)
-        closes = x.gaps + 0.5 * h * (x.W[normal] @ free) <= 0.0
-        active, touching = np.flatnonzero(closes), np.flatnonzero(closes | loop.leaving(w, before))
+        pairs, warm, normal = run.laws, w.warm, np.arange(0, x.W.shape[0], 3)
+        closes = x.gaps + 0.5 * h * (x.W[normal] @ free + offset[normal]) <= 0.0
+        active, touching = np.flatnonzero(closes | (limits > 0.0)), np.flatnonzero(closes | loop.leaving(w, before))
         few = np.ascontiguousarray(B[:, loop.rows_of(touching)])
         loop.look_for_paradox(w, few, before, pairs.mu, touching, t, run.counts, run.sums)
         P = np.zeros(x.W.shape[0])
@@ -127,13 +146,13 @@ class PlainSteps:
         if not active.size:
             return P, active, 0.0, 0.0
         rows = (3 * active[:, None] + np.arange(3)).ravel()
-        G, g, e = x.W[rows] @ B[:, rows], x.W[rows] @ free, pairs.e[active]
+        G, g, e = x.W[rows] @ B[:, rows], x.W[rows] @ free + offset[rows], pairs.e[active]
         poisson, fresh = pairs.poisson[active], warm[3 * active] == 0.0
         g[::3] += np.where(poisson, 0.0, e * np.minimum(before[3 * active], 0.0))
-        g[::3] += np.where(e > 0.0, 0.0, 2.0 / h * np.maximum(x.gaps[active], 0.0))
-        answer = complementarity(G, g, pairs.mu[active], warm=warm[rows])
+        g[::3] += np.where((e > 0.0) | (limits[active] > 0.0), 0.0, 2.0 / h * np.maximum(x.gaps[active], 0.0))
+        answer = complementarity(G, g, pairs.mu[active], warm=warm[rows], limits=h * limits[active])
         if not answer.ok:
-            answer = complementarity(G, g, pairs.mu[active])
+            answer = complementarity(G, g, pairs.mu[active], limits=h * limits[active])
         P[rows], residual, w.missed[active] = answer.r, answer.residual, answer.missed
         G = np.ascontiguousarray(G)
         approach = float(approaching(G, g, answer.r))
@@ -143,10 +162,12 @@ class PlainSteps:
             P[rows] += more
         return P, active, residual, approach
 
-    def _without_penetration(self, q: Array, x: State, v: Array, B: Array, active: Array, h: float) -> Array:
+    def _without_penetration(
+        self, q: Array, x: State, v: Array, B: Array, active: Array, offset: Array, h: float
+    ) -> Array:
         """Move positions back where a closed contact has gone below the surface, least in kinetic energy."""
         normal = 3 * active
-        gaps = x.gaps[active] + 0.5 * h * (x.W[normal] @ v)
+        gaps = x.gaps[active] + 0.5 * h * (x.W[normal] @ v + offset[normal])
         if not active.size or gaps.min() >= -loop.PENETRATION:
             return q
         spread, target = np.zeros((3 * active.size, 3 * active.size)), np.zeros(3 * active.size)

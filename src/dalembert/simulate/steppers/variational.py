@@ -11,6 +11,7 @@ import numpy as np
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import bind
+from dalembert.kkt import KKT
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import _cross, _product, _spherical, _turned
@@ -46,6 +47,9 @@ from dalembert.types import Array
 #
 #     L_d(q0, q1) = h L(middle, r / h)         p0 = -D1 L_d - h F / 2 + A(q0)^T lam
 #                                              p1 =  D2 L_d + h F / 2 - A(q1)^T mu,   phi(q1) = 0,   A(q1) M^-1 p1 = 0
+#
+# Where M is singular and rows carry what has no mass, M + rho A^T A takes its place in v1 = M^-1 p1: the forces A^T
+# that it adds are of the kind of mu, and the projection onto A v1 = 0 behind it removes them.
 #
 # Rotations: r = log(exp(-d0) exp(x) exp(d1)), middle = q0 exp(d0) exp(r / 2). Symplectic and of second order, holonomic
 # rows exactly on the manifold (RATTLE). Sources: J. Marsden, M. West, "Discrete mechanics and variational integrators",
@@ -92,13 +96,24 @@ def trace_step(system: Any, controller: Controller) -> ca.Function:
                        ["residual", "jacobian", "momentum", "middle", "speed", "power"])  # fmt: skip
 
 
-def trace_mass(system: Any) -> ca.Function:
-    """Return q, parameters -> M, row after row."""
+def trace_mass(system: Any, massless: bool) -> ca.Function:
+    """Return q, parameters -> M, row after row; of systems with massless motions also t -> A, which carries them."""
     form = form_of(system)
-    q, p = ca.SX.sym("q", form.nq), form.parameters
-    M = form.at("mass", q, ca.SX.zeros(form.nv), ca.SX(0), p)
+    q, p, t = ca.SX.sym("q", form.nq), form.parameters, ca.SX.sym("environment", 1)
+    still = ca.SX.zeros(form.nv)
+    M = form.at("mass", q, still, ca.SX(0), p)
     inputs = {"q": q} | ({"parameters": p} if p.numel() else {})
-    return ca.Function("mass", list(inputs.values()), [ca.vec(ca.densify(M))], list(inputs), ["M"])
+    outputs = {"M": ca.vec(ca.densify(M))}
+    if massless:
+        A = form.at("jacobian", q, still, t, p)
+        inputs |= {"time": t}
+        outputs |= {"A": ca.vec(ca.densify(A).T)}
+    return ca.Function("mass", list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
+
+
+def has_massless_motions(M: Array) -> bool:
+    """Return whether some motion has no mass of its own."""
+    return bool(M.shape[0]) and KKT(M, np.zeros((0, M.shape[0]))).analysis.motion.free.shape[1] > 0
 
 
 def _lagrangian(form: Any, q: ca.SX, v: ca.SX, t: ca.SX, p: ca.SX) -> ca.SX:
@@ -248,11 +263,15 @@ class Variational:
             "jacobian": np.zeros((size, n + rows)), "momentum": np.zeros(n), "M": np.zeros((n, n)),
             "middle": np.zeros(m.nq), "speed": np.zeros(n), "power": np.zeros(1),
         }  # fmt: skip
+        massless = has_massless_motions(np.asarray(m.mass_matrix(session.q)))
+        arrays["A"] = np.zeros((rows if massless else 0, n))
         shared = {name: getattr(self.work, name) for name in ("base", "x", "environment", "q")}
+        shared["time"] = self.work.environment[:1]
         shared["parameters"] = self.work.environment[self.work.environment.size - self.codes.form.parameters.numel() :]
         calls = np.zeros((2, 3), np.int64)
         self._kept = []
-        mass = _kernel((*key, "mass"), lambda: trace_mass(m), m.cacheable)
+        words = "mass and rows" if massless else "mass"
+        mass = _kernel((*key, words), lambda: trace_mass(m, massless), m.cacheable)
         for row, kernel in enumerate((step, mass)):
             calls[row], memory = _bound(kernel, arrays | shared)
             self._kept.append((kernel, memory))

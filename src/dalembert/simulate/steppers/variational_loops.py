@@ -67,6 +67,7 @@ class Discrete(NamedTuple):
     middle: np.ndarray
     speed: np.ndarray
     power: np.ndarray
+    A: np.ndarray  # rows that carry massless motions; (0, n) where every motion has mass
 
 
 @compiled
@@ -156,6 +157,15 @@ def forced(work, tables, discrete, t, step, redundant):
 
 
 @compiled
+def carrying(M, A):
+    """Return M + rho A^T A with rho of the size of the masses: definite where rows carry what has no mass."""
+    if A.shape[0] == 0:
+        return M
+    rho = np.trace(M) / (A * A).sum()
+    return M + rho * (A.T @ A)
+
+
+@compiled
 def take_step(work, tables, discrete, now, t, step, redundant):
     """Take one step from `now`; its end is in work.q, work.v. The start stays as it is."""
     discrete.h[0] = step
@@ -175,7 +185,7 @@ def take_step(work, tables, discrete, now, t, step, redundant):
         if code != FINE:
             return code
     invoke(discrete.calls[MASS, 0], discrete.calls[MASS, 1], discrete.calls[MASS, 2])
-    work.v[:] = np.linalg.solve(discrete.M, discrete.momentum)
+    work.v[:] = np.linalg.solve(carrying(discrete.M, discrete.A), discrete.momentum)
     if work.calls[ADMIT, 0] != 0:
         admit(work)
         if not work.status[0] <= LAST_SOLVED:

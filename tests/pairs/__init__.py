@@ -1,0 +1,1 @@
+"""Pairs: what moves x how many answers x how it is written x who integrates it."""
