@@ -24,6 +24,11 @@ html_show_sphinx = False
 html_static_path = ["_static"]
 html_css_files = ["custom.css"]
 
+# Formulas without the network: MathJax 3.2.2 (Apache 2.0) lies in _static. Version 4, the default, fetches its fonts.
+mathjax_path = "mathjax/tex-svg.js"
+mathjax_options = {"defer": "defer"}
+mathjax3_config = {"options": {"enableMenu": False}}
+
 myst_enable_extensions = ["amsmath", "dollarmath", "deflist", "colon_fence"]
 myst_heading_anchors = 3
 

@@ -41,6 +41,10 @@ def test_public_names_exist_and_are_documented():
             assert (getattr(da, name).__doc__ or "").strip(), name
 
 
+def test_dir_shows_public_names_alone():
+    assert dir(da) == sorted(da.__all__)
+
+
 def test_names_of_rooms_exist():
     """What a room offers can be imported, names that come on first use among them."""
     for folder in sorted(path.parent for path in (ROOT / "src/dalembert").rglob("__init__.py")):

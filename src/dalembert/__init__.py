@@ -6,7 +6,9 @@ certificate, and the reason in plain words where there is no answer.  `import da
 
 from __future__ import annotations
 
+import sys
 from importlib import import_module
+from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from dalembert._version import __version__
@@ -172,10 +174,21 @@ def __getattr__(name: str) -> Any:
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'dalembert' has no attribute {name!r}")
     room = import_module(_ON_FIRST_USE[name])
-    value = room if room.__name__ == f"dalembert.{name}" else getattr(room, name)  # a room called like its function
+    value = room if room.__name__ == f"dalembert.{name}" != "dalembert.simulate" else getattr(room, name)
     globals()[name] = value
     return value
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted(__all__)
+
+
+class _Package(ModuleType):
+    """The package; importing the room `dalembert.simulate` does not hide the function of that name."""
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name != "simulate" or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+sys.modules[__name__].__class__ = _Package

@@ -11,6 +11,7 @@ import pytest
 import dalembert as da
 from dalembert.kkt import Status
 from dalembert.model.mechanism.ranks import AdmissibleVelocity
+from dalembert.simulate.equations import callbacks
 from dalembert.simulate.equations.callbacks import Callbacks
 
 
@@ -43,7 +44,7 @@ def test_a_velocity_that_breaks_rows_ends_no_step(monkeypatch: pytest.MonkeyPatc
     m = linkage()
     work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(system=m))
     broken = AdmissibleVelocity(np.ones(1), Status.ILL_CONDITIONED, {"pin x": 0.2})
-    monkeypatch.setattr("dalembert.simulate.equations.callbacks.admissible_velocity", lambda *_: broken)
+    monkeypatch.setattr(callbacks, "admissible_velocity", lambda *_: broken)
     Callbacks._admit(run, work)  # type: ignore[arg-type]
     assert not Status(int(work.status[0])).solved
 
@@ -55,6 +56,6 @@ def test_a_velocity_without_a_metric_is_no_foreign_error(monkeypatch: pytest.Mon
     def no_metric(*_: Any) -> None:
         raise np.linalg.LinAlgError("not positive definite")
 
-    monkeypatch.setattr("dalembert.simulate.equations.callbacks.admissible_velocity", no_metric)
+    monkeypatch.setattr(callbacks, "admissible_velocity", no_metric)
     Callbacks._admit(run, work)  # type: ignore[arg-type]
     assert work.status[0] == Status.NONFINITE

@@ -1,13 +1,12 @@
 """From an initial state to a trajectory: all integration in time.
 
-The room has the name of its one function, so it can be called like it: `da.simulate(system, duration, q, v)`.
+The room has the name of its one function: `da.simulate` is the function (`dalembert/__init__.py` keeps it so), and the
+room is imported by `from dalembert.simulate import ...`.
 """
 
 from __future__ import annotations
 
-import sys
-from types import ModuleType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from dalembert.first_use import on_first_use
 
@@ -66,38 +65,3 @@ __all__ = [
 
 
 __getattr__ = on_first_use(__name__, _ON_FIRST_USE)
-
-
-class _Room(ModuleType):
-    """A module that can be called: importing a room binds its name in `dalembert`, which is the function's name too."""
-
-    def __call__(self, *arguments: Any, **options: Any) -> Any:
-        from dalembert.simulate.entry import simulate
-
-        return simulate(*arguments, **options)
-
-    @property
-    def __signature__(self) -> Any:
-        from inspect import signature
-
-        from dalembert.simulate.entry import simulate
-
-        return signature(simulate)
-
-    @property
-    def __doc__(self) -> str:  # pyright: ignore[reportIncompatibleVariableOverride]
-        """What `help(da.simulate)` begins with: the signature and the words of the function."""
-        from inspect import signature
-
-        from dalembert.simulate.entry import simulate
-
-        return f"simulate{signature(simulate)}\n\n{simulate.__doc__}"
-
-    @property
-    def __wrapped__(self) -> Any:
-        from dalembert.simulate.entry import simulate
-
-        return simulate
-
-
-sys.modules[__name__].__class__ = _Room
