@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert._version import __version__
+from dalembert.errors import DalembertError
 from dalembert.simulate.plots import phases
 from dalembert.simulate.table import row_units
 from dalembert.view.report_page import Report
@@ -56,8 +57,11 @@ def run_report(
     page = Report(title or getattr(run.moving, "name", "") or type(run.system).__name__, about.strip())
     checks = run_checks(run)
     failed = [name for name, _, good in checks if not good]
-    words = "The run reached its end" if run.ok else f"The run ended early or is in doubt ({run.status})"
-    page.verdict(f"{words}; {'all checks hold' if not failed else 'failed: ' + ', '.join(failed)}.", run.ok and not failed)
+    ends = {"completed": "The run reached its end", "event": "The run ended at its event"}
+    words = ends.get(run.status, f"The run ended early, or is in doubt ({run.status})")
+    good = run.status in ends and not failed
+    page.verdict(f"{words}; {'all checks hold' if not failed else 'failed: ' + ', '.join(failed)}.", good)
+    _moving_picture(page, run)
     _summary(page, run)
     _pictures(page, run, panels)
     for section in SECTIONS:
@@ -69,6 +73,18 @@ def run_report(
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Sections.
+
+
+def _moving_picture(page: Report, run: Trajectory) -> None:
+    """Show the mechanism in motion, with its forces; systems without bodies have none."""
+    if not getattr(run.moving, "bodies", ()):
+        return
+    try:
+        animation = run.animate()
+    except DalembertError as error:
+        page.text(f"There is no moving picture: {error}")
+        return
+    page.page(animation.page, f"{page.title} in motion")
 
 
 def _summary(page: Report, run: Trajectory) -> None:
