@@ -138,6 +138,10 @@ NAMED_EVENTS = 8
 """Up to so many instants have their events named; more are marked alone."""
 
 
+LATE = 0.97
+"""Part of a run from which on an event's words would leave the axes."""
+
+
 def mark_events(axes: Any, run: Trajectory, named: bool) -> None:
     """Mark the instants of events by thin lines; `named` adds what happened, where there is room for it."""
     instants: dict[float, list[str]] = {}
@@ -148,9 +152,10 @@ def mark_events(axes: Any, run: Trajectory, named: bool) -> None:
         axes.axvline(time, color=QUIET, lw=0.6, ls=(0, (2, 2)), ymin=0.0 if few else 0.95, zorder=1)
         if few and named:
             more = f" and {len(words) - 1} more" if len(words) > 1 else ""
+            late = time > run.t[0] + LATE * (run.t[-1] - run.t[0])  # its words stand to the left of the line
             axes.annotate(
-                f"{words[0]}{more}", (time, 1.0), xycoords=("data", "axes fraction"), xytext=(1.5, -2),
-                textcoords="offset points", rotation=90, ha="left", va="top", fontsize=6.5, color=INK,
+                f"{words[0]}{more}", (time, 1.0), xycoords=("data", "axes fraction"), xytext=(-1.5 if late else 1.5, -2),
+                textcoords="offset points", rotation=90, ha="right" if late else "left", va="top", fontsize=6.5, color=INK,
             )  # fmt: skip
 
 
@@ -246,6 +251,9 @@ def _turns(run: Trajectory) -> bool:
 
 MOST_LINES = 12
 """Lines in a chart at most; those that move most are drawn."""
+
+ROUNDING = 1e-12
+"""Lines that move by less, in any unit, are drawn as constants: what moves them is rounding."""
 
 FLOOR = 1e-17
 """Residuals are drawn on a logarithmic axis, from here on."""
@@ -468,6 +476,9 @@ def _draw_lines(axes: Any, run: Trajectory, chart: Chart) -> None:
         moved = sorted(lines, key=lambda k: -np.ptp(chart.lines[k].values))[:MOST_LINES]
         lines = sorted(moved)
         axes.set_title(f"{MOST_LINES} of {len(chart.lines)}, those that move most", loc="right", color=QUIET)
+    moves = max((np.nanmax(np.abs(chart.lines[k].values), initial=0.0) for k in lines), default=1.0)
+    if moves < ROUNDING and not chart.logarithmic:
+        axes.set_ylim(-1.0, 1.0)
     for n, k in enumerate(lines):
         column = chart.lines[k]
         x = run.t if chart.across is None else chart.across[k]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 import os
 import tempfile
+from collections.abc import Iterable, Sequence
 from html import escape
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -38,18 +39,27 @@ def as_svg(figure: Figure) -> str:
 
 
 _STYLE = f"""
-body {{ margin: 0 auto; max-width: 46rem; padding: 2rem 1.2rem 4rem; color: {INK}; background: #fff;
+body {{ margin: 0 auto; max-width: 54rem; padding: 2rem 1.2rem 4rem; color: {INK}; background: #fff;
   font: 17px/1.55 Georgia, 'Times New Roman', serif; }}
 h1 {{ font-size: 1.9rem; margin: 0 0 .3rem; }} h2 {{ font-size: 1.25rem; margin: 2.4rem 0 .5rem; }}
 pre {{ font: 14px/1.45 ui-monospace, Menlo, Consolas, monospace; background: #f5f3ef; padding: .8rem 1rem;
   border-left: 3px solid {ACCENT}; white-space: pre-wrap; overflow-wrap: anywhere; }}
 figure {{ margin: 1.2rem 0; }} figure svg {{ width: 100%; height: auto; }}
 figcaption, footer {{ font-size: .88rem; color: #5b6673; }} footer {{ margin-top: 3rem; }}
+table {{ border-collapse: collapse; width: 100%; font: 14px/1.4 system-ui, sans-serif; margin: .8rem 0;
+  display: block; overflow-x: auto; }}
+th {{ text-align: left; border-bottom: 1.5px solid {INK}; padding: .25rem .9rem .25rem 0; white-space: nowrap; }}
+td {{ border-bottom: 1px solid #e4e1da; padding: .25rem .9rem .25rem 0; vertical-align: top; }}
+td.number, th.number {{ text-align: right; font-variant-numeric: tabular-nums; white-space: nowrap; }}
+.good, .bad {{ font: 600 14px/1.4 system-ui, sans-serif; padding: .5rem .9rem; border-radius: 4px; }}
+.good {{ background: #e0f2ec; color: #00553f; }} .bad {{ background: #fbe3d6; color: #8a2f00; }}
+details {{ margin: .8rem 0; }} summary {{ cursor: pointer; font: 14px/1.4 system-ui, sans-serif; }}
+iframe {{ width: 100%; height: 30rem; border: 1px solid #e4e1da; border-radius: 4px; }}
 """
 
 
 class Report:
-    """A page written from top to bottom: `heading`, `text`, `output`, `figure`, then `write`."""
+    """A page written from top to bottom: `heading`, `text`, `output`, `table`, `figure`, then `write`."""
 
     def __init__(self, title: str, subtitle: str = "") -> None:
         self.title = title
@@ -66,6 +76,31 @@ class Report:
     def output(self, text: str) -> None:
         """Add text as a program printed it."""
         self._parts.append(f"<pre>{escape(text)}</pre>")
+
+    def verdict(self, text: str, good: bool) -> None:
+        """Add one sentence that says whether all is well."""
+        self._parts.append(f'<p class="{"good" if good else "bad"}">{escape(text)}</p>')
+
+    def table(self, heads: Sequence[str], rows: Iterable[Sequence[object]], caption: str = "") -> None:
+        """Add a table; numbers stand to the right, with four digits that count."""
+
+        def cell(value: object, tag: str = "td") -> str:
+            if isinstance(value, float):
+                return f'<{tag} class="number">{value:.4g}</{tag}>'
+            return f"<{tag}>{escape(str(value))}</{tag}>"
+
+        body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
+        head = "".join(cell(word, "th") for word in heads)
+        words = f"<p><small>{escape(caption)}</small></p>" if caption else ""
+        self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{words}")
+
+    def folded(self, summary: str, text: str) -> None:
+        """Add a text that is shown when its summary is clicked."""
+        self._parts.append(f"<details><summary>{escape(summary)}</summary><pre>{escape(text)}</pre></details>")
+
+    def page(self, html: str, title: str) -> None:
+        """Add a self-contained page inside this one, with no more rights than to run its own script."""
+        self._parts.append(f'<iframe sandbox="allow-scripts" title="{escape(title)}" srcdoc="{escape(html)}"></iframe>')
 
     def figure(self, figure: Figure, caption: str) -> None:
         """Add a plot with its caption."""
