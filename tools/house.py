@@ -1,5 +1,7 @@
 """The house in figures: files, lines, importers, names used twice, modules on the way of six calls, deep imports.
 
+A module is imported by a call, and executed where one of its functions runs (compiled loops are not seen).
+
 python tools/house.py            # the table of this checkout
 python tools/house.py OTHER      # beside that of another checkout, e.g. of an earlier commit
 """
@@ -54,8 +56,14 @@ Problem(L).integrate((0.0, 1.0), q=[1.0], v=[0.0])
 COUNT = """
 import sys, json
 import dalembert as da
+root, files = da.__file__.removesuffix('__init__.py'), set()
+def note(frame, event, _):
+    if event == 'call' and frame.f_code.co_name != '<module>' and frame.f_code.co_filename.startswith(root):
+        files.add(frame.f_code.co_filename)
+sys.setprofile(note)
 {walk}
-print(json.dumps(sorted(name for name in sys.modules if name.split('.')[0] == 'dalembert')))
+sys.setprofile(None)
+print(json.dumps([sum(name.split('.')[0] == 'dalembert' for name in sys.modules), len(files)]))
 """
 
 
@@ -104,8 +112,8 @@ def deep_imports(root: Path) -> list[str]:
     return found
 
 
-def walked(root: Path, walk: str) -> list[int | None]:
-    """Return how many modules of the library a call imports, in a fresh process; None where it fails.
+def walked(root: Path, walk: str) -> list[list[int | None]]:
+    """Return how many modules of the library a call imports and executes, in a fresh process; None where it fails.
 
     The first time kernels are traced and compiled; the second time they come from the cache.
     """
@@ -114,7 +122,7 @@ def walked(root: Path, walk: str) -> list[int | None]:
         environment = {**os.environ, "PYTHONPATH": path, "DALEMBERT_CACHE": folder}
         command = [sys.executable, "-c", code]
         runs = [subprocess.run(command, capture_output=True, text=True, env=environment) for _ in range(2)]
-    return [len(json.loads(run.stdout.splitlines()[-1])) if run.returncode == 0 else None for run in runs]
+    return [json.loads(run.stdout.splitlines()[-1]) if run.returncode == 0 else [None, None] for run in runs]
 
 
 def figures(root: Path) -> dict[str, int | None]:
@@ -132,7 +140,9 @@ def figures(root: Path) -> dict[str, int | None]:
         "deep imports of foreign rooms in tests": len(deep_imports(root)),
     }
     for name, walk in WALKS.items():
-        rows[f"modules imported by {name}"], rows[f"modules imported by {name}, again"] = walked(root, walk)
+        for again, (imported, executed) in zip(("", ", again"), walked(root, walk), strict=True):
+            rows[f"modules imported by {name}{again}"] = imported
+            rows[f"modules executed by {name}{again}"] = executed
     return rows
 
 
