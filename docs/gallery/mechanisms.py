@@ -392,9 +392,9 @@ def gears():
 
 
 GALLERY = (
-    double_pendulum, chain, elastic_pendulum, cart_pole, four_bar, crank_slider, watt, chebyshev, quick_return, scotch_yoke,
-    pantograph, gears, ladder, bouncing_ball, cradle, tumbling_box, rolling_wheel, spinning_top, universal_joint, bennett,
-    hung_platform, door, hopper, stanford,
+    double_pendulum, chain, elastic_pendulum, cart_pole, four_bar, crank_slider, watt, chebyshev, quick_return,
+    scotch_yoke, pantograph, gears, ladder, bouncing_ball, cradle, tumbling_box, rolling_wheel, spinning_top,
+    universal_joint, bennett, hung_platform, door, hopper, stanford,
 )  # fmt: skip
 """The gallery, in its order."""
 
