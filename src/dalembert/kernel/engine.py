@@ -184,9 +184,8 @@ class Evaluation(NamedTuple):
     outputs
         One array per output, `shape` or `(N, *shape)`.
     status : uint8
-        `SampleStatus` of each sample, in the shape of the batch; () for a single call. It looks at the outputs: a value
-        that is not finite on the way to outputs that are (1/inf, atan of a pole, the branch that was not taken) is no
-        failure.
+        `SampleStatus` of each sample, in the shape of the batch; () for a single call. It depends on the outputs
+        alone: intermediate values may be infinite (1/inf, atan of a pole, the branch that was not taken).
     """
 
     outputs: tuple[Any, ...]

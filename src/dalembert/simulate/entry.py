@@ -81,7 +81,7 @@ FEW = 3
 """Up to so many contacts are followed from event to event."""
 
 STIFF = 2e4
-"""Decays by more than this many powers of e in the run are stiff: explicit steps would be limited by stability."""
+"""A motion that shrinks by more than this power of e in the run is stiff: stability would limit explicit steps."""
 
 LOOSE, LONG = 1e-5, 1e4
 """Tolerances from LOOSE on let the energy of a run of more than LONG steps drift: symplectic steps keep it."""
@@ -105,7 +105,7 @@ def choose(
     if decays > STIFF and numbers["step"] is None:
         from dalembert.simulate.steppers.stiff import unsuited
 
-        said = f"stiff: the fastest motion decays by {decays:.1e} powers of e in the run"
+        said = f"stiff: the fastest motion shrinks by e^{decays:.1e} in the run"
         why = unsuited(system)
         if not why:
             return "bdf", f"{said}; backward differentiation in the stabilised form"

@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.types import Array
 from dalembert.view.scene import Force, Link, Scene, normal_of
-from dalembert.view.shapes import Shape, generated
+from dalembert.view.shapes import PIN, Shape, generated
 
 FORCE_COLORS = {"unique": "#1a9850", "family": "#e08214", "contact": "#2166ac"}
 GROUND, SPRING, ROD = "#9aa3ad", "#6c7a89", "#7d8894"
@@ -179,7 +179,7 @@ def _bodies(
             if pose >= 0 and drawing is not None:
                 item.pose, item.local = pose, _unposed(item.points[0], *(each[0] for each in drawing.poses[pose]))
             center = p[:, i] + R[:, i] @ np.asarray(shape.placement.position)
-            depth = float(np.mean(center @ view.back)) + (scene.size if shape.kind == "cylinder" and rigid else 0.0)
+            depth = float(np.mean(center @ view.back)) + (scene.size if shape.color == PIN and rigid else 0.0)
             items.append((depth, item))
     return [item for _, item in sorted(items, key=lambda pair: pair[0])]
 

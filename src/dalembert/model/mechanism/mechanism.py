@@ -336,7 +336,7 @@ class Mechanism:
 
         With loops or constraints, or where `actuated` names the driven joints ("actuators": those with motors): tau,
         multipliers (m,) and status. tau is then the least that does it, and joints that are not driven get none.
-        The motion is taken to be one that the rows allow, A a + drift = 0; no forces cause another.
+        The constraints must allow the motion, A a + drift = 0; no force can cause any other.
         Couplings alone (mimic joints) are taken to carry nothing, so that tau, alone, is unique: every joint is driven.
         For what the motors of such a mechanism must do, name them: `actuated=[...]`.
         """

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.parts import Joint
 
 # ----------------------------------------------------------------------------------------------------------------------
-# A mechanism drawn as text: the tree from the ground up, then what acts across it.
+# A mechanism drawn as text: the tree from the ground up, then loops, springs and motors between its bodies.
 
 
 LARGEST = 300
@@ -107,7 +107,7 @@ def axis_name(axis: Any) -> str:
 
 
 def _below(mechanism: Mechanism) -> list[str]:
-    """Return what acts across the tree, each kind of part under its heading."""
+    """Return the parts that are no bodies and joints, each kind under its heading."""
     sections = {
         "couplings": [f"{c.name}: {_sum(c.terms)} = {c.offset:g}" for c in mechanism.couplings],
         "loops": [f"{x.name}: {x.kind} between {x.body} and {x.other}" for x in mechanism.loops],
