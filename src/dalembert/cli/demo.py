@@ -393,8 +393,8 @@ def _rod(page: Report) -> None:
     say(
         page,
         "1. What if a part weighs nothing?",
-        "The connecting rod of this crank-slider has no mass. Its mass matrix is singular; divide by it, and digits are "
-        "lost long before the mass is zero. The block form loses none, and the motion is unique.",
+        "The connecting rod of this crank-slider has no mass. Its mass matrix is singular; divide by it, and digits "
+        "are lost long before the mass is zero. The block form loses none, and the motion is unique.",
         f"rank of the mass matrix   {np.linalg.matrix_rank(M)} of {len(M)}\n"
         f"constraints held to       {run.position_residual.max():.0e} m\n"
         f"energy balance off by     {np.abs(run.energy_residual).max():.0e} J of {np.ptp(run.kinetic):.3g} J",
@@ -402,9 +402,7 @@ def _rod(page: Report) -> None:
     _moving(page, run, "crank-slider")
     figure = new_figure(7.0, 3.2)
     draw_massless_limit(figure.add_subplot(), masses, block, traditional)
-    page.figure(
-        figure, "Error of the accelerations as the rod's mass goes to zero: block form, and M^-1."
-    )
+    page.figure(figure, "Error of the accelerations as the rod's mass goes to zero: block form, and M^-1.")
 
 
 def _belt(page: Report) -> None:
