@@ -7,7 +7,7 @@ STAMP  := $(VENV)/installed
 .PHONY: help demo viewer test lint format types layers pytest wheel-test coverage bench campaign house docs clean
 
 help:
-	@echo "make demo    set up, run the demonstration, write its report, compile all loops once (minutes, with a bar)"
+	@echo "make demo    set up, run six demonstrations, write one report page with mechanisms in motion"
 	@echo "make test    set up, lint, types, layers, then all tests"
 	@echo "make wheel-test   build a wheel with compiled loops, run first calls in a fresh environment"
 	@echo "make lint | format | types | layers | pytest | coverage | bench | campaign | house | docs | viewer | clean"
@@ -20,7 +20,6 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	$(BIN)/dalembert demo
-	$(BIN)/dalembert warm
 
 test: $(STAMP)
 	$(MAKE) --jobs=2 lint types layers

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
@@ -9,6 +10,7 @@ import pytest
 
 from dalembert import __version__
 from dalembert.cli import main
+from dalembert.cli.main import COMMANDS
 
 SOLVABLE = 'mass = [[1, 0], [0, 0]]\nforce = [1, 0]\n[[constraint]]\nname = "slider"\nrow = [2, -1]\n'
 FREE = 'coordinates = ["crank", "rod"]\nmass = [[1, 0], [0, 0]]\nforce = [1, 0]\n'
@@ -61,18 +63,62 @@ def test_misuse_exits_2_with_one_message(capsys, arguments):
     assert "Traceback" not in err
 
 
-@pytest.mark.parametrize("arguments", [("chek",), ("check",), ("demo", "--nothing")])
+@pytest.mark.parametrize("arguments", [("chek",), ("check",), ("demo", "--nothing"), ()])
 def test_unknown_words_exit_2(capsys, arguments):
     code, _, err = called(*arguments, capsys=capsys)
     assert code == 2
     assert "Traceback" not in err
 
 
-def test_debug_shows_the_traceback():
-    from dalembert.errors import ModelError
+def test_the_overview_names_every_command(capsys):
+    for arguments, wanted in ((("--help",), 0), (("help",), 0), ((), 2)):
+        code, out, err = called(*arguments, capsys=capsys)
+        assert code == wanted
+        assert all(f"\n  {name} " in out + err for name in COMMANDS)
 
-    with pytest.raises(ModelError):
-        main(["check", "nowhere.toml", "--debug"])
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_every_command_has_help_with_examples_and_json(name, capsys):
+    code, out, _ = called(name, "--help", capsys=capsys)
+    assert code == 0
+    assert f"dalembert {name}" in out.split("usage:")[1].split("\n", 1)[1], "an example"
+    assert "--json" in out
+    assert "None|" not in out.split("positional")[0]
+
+
+def test_debug_shows_the_traceback_and_keeps_the_exit_code(system_file, capsys):
+    code, _, err = called("check", "nowhere.toml", "--debug", capsys=capsys)
+    assert code == 2
+    assert "Traceback" in err
+    code, _, err = called("solve", system_file(FREE), "--debug", capsys=capsys)
+    assert code == 1
+    assert "Traceback" in err
+
+
+def test_errors_are_data_where_data_is_asked_for(capsys):
+    code, out, err = called("simulate", "nowhere.toml", "--json", capsys=capsys)
+    assert code == 2
+    assert json.loads(out)["kind"] == "ModelError"
+    assert err.startswith("dalembert: error: ")
+
+
+def test_a_pipe_that_is_closed_early_is_no_error():
+    command = f"{sys.executable} -m dalembert scenes stanford_arm; echo code $? >&2"
+    run = subprocess.run(["bash", "-c", f"({command}) | true"], capture_output=True, text=True)
+    assert "Traceback" not in run.stderr
+    assert "dalembert: error" not in run.stderr
+    assert run.stderr.split("code ")[1].strip() in ("0", "141")
+
+
+def test_completion_of_every_shell_knows_the_commands(capsys):
+    scripts = {shell: called("completion", shell, capsys=capsys)[1] for shell in ("bash", "zsh", "fish")}
+    assert all("simulate" in script and "bouncing_ball" in script for script in scripts.values())
+    ask = f"{scripts['bash']}\nCOMP_WORDS=(dalembert simu) COMP_CWORD=1; _dalembert; echo ${{COMPREPLY[@]}}"
+    run = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert run.stdout.split()[0] == "simulate"
+    ask = ask.replace("(dalembert simu)", "(dalembert simulate --rep)").replace("CWORD=1", "CWORD=2")
+    run = subprocess.run(["bash", "-c", ask], capture_output=True, text=True, check=True)
+    assert run.stdout.split()[0] == "--report"
 
 
 def test_cache_counts_and_clears(tmp_path, monkeypatch, capsys):
@@ -96,7 +142,7 @@ def test_cache_counts_and_clears(tmp_path, monkeypatch, capsys):
 
 def test_demo_prints_equation_35_and_writes_the_report(tmp_path, capsys):
     target = tmp_path / "report.html"
-    code, out, _ = called("demo", "--report", str(target), capsys=capsys)
+    code, out, _ = called("demo", "crank", "--report", str(target), capsys=capsys)
     assert code == 0
     assert "equal to eq. (35): yes, to the last digit" in out
     assert "redundant: rear right" in out

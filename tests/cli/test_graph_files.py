@@ -13,11 +13,11 @@ ONE = '[[equation]]\nname = "one"\ntext = "x = 1"\n'
 MARKET = "%%MatrixMarket matrix coordinate pattern general\n"
 
 TEXTS = {
-    "empty": ("", "`unknowns`"),
-    "no equation": (HEAD, "`equation`"),
+    "empty": ("", "needs the key 'unknowns'"),
+    "no equation": (HEAD, "needs the key 'equation'"),
     "empty list": (HEAD + "equation = []\n", "no equations"),
-    "unknown key": (HEAD + "foo = 1\n" + ONE, "`foo`"),
-    "key of an equation": (HEAD + ONE + 'nmae = "a"\n', "`nmae`"),
+    "unknown key": (HEAD + "foo = 1\n" + ONE, "no key 'foo'"),
+    "key of an equation": (HEAD + ONE + 'nmae = "a"\n', "no key 'nmae'; did you mean 'name'?"),
     "syntax": (HEAD + "[[equation]\n", "line 2"),
     "key twice": (HEAD + HEAD + ONE, "line 2"),
     "unknown twice": ('unknowns = ["x", "x"]\n' + ONE, "'x' is declared twice"),
@@ -31,7 +31,7 @@ TEXTS = {
     "constant": (HEAD + ONE + '[[equation]]\ntext = "1 = 2"\n', "contains no variable"),
     "output": (HEAD + ONE + 'output = "z"\n', "no variable is called 'z'"),
     "deep": (HEAD + f'[[equation]]\ntext = "{"(" * 500}x{")" * 500} = 1"\n', "nested"),
-    "type": ('unknowns = "x"\n' + ONE, "Expected `array`"),
+    "type": ('unknowns = "x"\n' + ONE, "'unknowns' must be a list"),
 }
 
 PATTERNS = {

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
 from itertools import chain, count
@@ -12,6 +11,8 @@ from typing import Annotated, Any, Literal
 import numpy as np
 import tyro
 
+from dalembert.cli.solve import as_data
+from dalembert.cli.target import ROBOT_FILES, file_kind, print_json, scene_of, writable
 from dalembert.errors import DalembertError, ModelError
 from dalembert.kkt import Diagnosis
 from dalembert.kkt.limits import SLACK
@@ -290,13 +291,17 @@ def _without_numbers(finding: Finding) -> str:
     return repr(words)
 
 
-def survey(mechanism: Mechanism, samples: int = 3, seed: int = 0) -> ConfigurationSurvey:
-    """Look at a mechanism at its neutral and at `samples` random configurations, each closed first where it can be."""
+def survey(mechanism: Mechanism, samples: int = 3, seed: int = 0, start: Any = None) -> ConfigurationSurvey:
+    """Look at a mechanism at its neutral and at `samples` random configurations, each closed first where it can be.
+
+    `start` takes the place of the neutral configuration.
+    """
     if samples < 0 or seed < 0:
         raise ModelError(f"the number of random configurations and their seed are not negative; got {samples}, {seed}")
     close = closed_or_none(mechanism.project)
-    neutral = close(mechanism.neutral())
-    findings = [_finding(mechanism, "neutral", mechanism.neutral() if neutral is None else neutral)]
+    first = mechanism.neutral() if start is None else start
+    closed = close(first)
+    findings = [_finding(mechanism, "neutral" if start is None else "start", first if closed is None else closed)]
     for i, (q, _) in enumerate(closed_samples(mechanism, close, samples, seed)):
         findings.append(_finding(mechanism, f"random {i + 1}", q))
     return ConfigurationSurvey(mechanism, tuple(findings))
@@ -314,23 +319,30 @@ def _finding(mechanism: Mechanism, place: str, q: np.ndarray) -> Finding:
 # `dalembert check FILE`: say whether a system is solvable, and if not, why.
 
 
-ROBOT_FILES = (".urdf", ".sdf", ".world", ".xml", ".mjcf")
 Words = tyro.conf.UseAppendAction[tuple[str, ...]]
 
 
 @dataclass(frozen=True)
 class Check:
-    """Diagnose a robot file (URDF, SDF, MJCF), or a system given by its matrices (.toml, .json or .npz).
+    """Diagnose a robot file (URDF, SDF, MJCF), a scene, or a system given by its matrices (.toml, .json or .npz).
 
-    A robot is looked at in its neutral and in random configurations, each closed first: loops, ranks, redundant and
-    inconsistent constraints by name, massless motion, uniqueness of reactions. Matrices are solved if the file has a
-    force.
+    A robot or a scene is looked at in its neutral (a scene: its initial) and in random configurations, each closed
+    first: loops, ranks, redundant and inconsistent constraints by name, massless motion, uniqueness of reactions.
+    Matrices are solved if the file has a force; the page "Files of matrices" of the documentation has their layout.
 
     Exit code 0: accelerations exist and are unique; 1: they do not; 2: the file could not be used.
+
+    For example:
+
+        dalembert check robot.urdf --point left_foot --point right_foot
+
+        dalembert check door --report door.html
+
+        dalembert check system.toml --json
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """The file; `dalembert.readers.matrix_file` describes the layout of matrices."""
+    """A robot file, a scene or its name, or matrices."""
 
     point: Words = ()
     """Hold a frame's origin where it is (FRAME), or on another's (FRAME:OTHER)."""
@@ -385,30 +397,74 @@ class Check:
     strict: bool = False
     """Refuse inertias that no body can have; otherwise they are warned of."""
 
+    report: Path | None = None
+    """Write a report: one HTML page."""
+
     json: bool = False
     """Print plain data instead of words."""
 
     def run(self) -> int:
         """Print the diagnosis (and the solution), and return the exit code."""
-        return self._robot() if self.file.suffix.lower() in ROBOT_FILES else self._matrices()
+        writable(self.report, (".html",), "--report")
+        kind = file_kind(self.file)
+        if kind in ("run", "equations"):
+            raise ModelError(f"{self.file} holds {'a stored run' if kind == 'run' else kind}: try dalembert "
+                             f"{'view' if kind == 'run' else 'graph'}")  # fmt: skip
+        return self._matrices() if kind == "matrices" else self._mechanism(kind)
 
-    def _robot(self) -> int:
-        mechanism = load(self.file, self.base, strict=self.strict)
+    def _mechanism(self, kind: str) -> int:
+        start = None
+        if kind == "robot":
+            mechanism = load(self.file, self.base, strict=self.strict)
+        else:
+            scene = scene_of(self.file)
+            mechanism, start = scene.mechanism, scene.start[0]
         mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}, mechanism))
-        report = survey(mechanism, self.samples, self.seed)
-        print(json.dumps(report.as_dict(), indent=2) if self.json else report)
-        return 0 if report.solvable else 1
+        found = survey(mechanism, self.samples, self.seed, start)
+        self._report(mechanism.name, str(found), found.solvable, mechanism)
+        if self.json:
+            print_json(found.as_dict())
+        else:
+            print(found)
+        return 0 if found.solvable else 1
+
+    def _report(self, title: str, text: str, solvable: bool, mechanism: Mechanism | None = None) -> None:
+        """Write the report, if one is asked for."""
+        if self.report is None:
+            return
+        from dalembert.view.page import page_of
+        from dalembert.view.report_page import Report
+        from dalembert.view.run_report import versions
+        from dalembert.view.scene import scene_of as picture_scene
+
+        page = Report(title, f"dalembert check {self.file}")
+        words = "exist and are unique" if solvable else "do not exist everywhere, or are not unique"
+        page.verdict(f"Accelerations {words}.", solvable)
+        if mechanism is not None and mechanism.bodies:
+            try:
+                page.page(page_of(picture_scene(mechanism)), f"{title}, drawn")
+            except DalembertError as error:
+                page.text(f"There is no picture: {error}")
+        page.heading("Diagnosis")
+        page.output(text)
+        page.heading("Versions")
+        page.table(("", "version"), versions())
+        page.write(self.report)
 
     def _matrices(self) -> int:
-        if self.json or any(getattr(self, word) for word in WORDS):
-            raise ModelError(
-                f"--json and constraints are for robot files ({', '.join(ROBOT_FILES)}), not for {self.file}"
-            )
+        if any(getattr(self, word) for word in WORDS):
+            raise ModelError(f"constraints are for robot files ({', '.join(ROBOT_FILES)}), not for {self.file}")
         problem = read_matrices(self.file)
-        report = problem.system.diagnose(problem.drift if np.any(problem.drift) else None)
-        print(f"{self.file}\n{report}")
-        if not report.solvable or report.conflict is not None:
-            return 1
-        if problem.force is not None:
-            print(f"\n{problem.system.solve(problem.force, problem.drift)}")
-        return 0
+        found = problem.system.diagnose(problem.drift if np.any(problem.drift) else None)
+        solvable = bool(found.solvable) and found.conflict is None
+        solution = (
+            problem.system.solve(problem.force, problem.drift) if solvable and problem.force is not None else None
+        )
+        text = f"{self.file}\n{found}" + ("" if solution is None else f"\n\n{solution}")
+        self._report(self.file.name, text, solvable)
+        if self.json:
+            print_json({**Finding("matrices", 0.0, "", found).as_dict(), "solvable": solvable,
+                        "solution": None if solution is None else as_data(solution)})  # fmt: skip
+        else:
+            print(text)
+        return 0 if solvable else 1

@@ -4,18 +4,22 @@ from __future__ import annotations
 
 import json
 import time
+from contextlib import redirect_stdout
 from dataclasses import dataclass
+from io import StringIO
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
 import numpy as np
 import tyro
 
-from dalembert.errors import ModelError, SolvabilityError
-from dalembert.examples import CONTACTS, crank_slider, two_blocks
+from dalembert.cli.target import print_json, writable
+from dalembert.errors import SolvabilityError
+from dalembert.examples import CONTACTS, crank_slider, stanford_arm, two_blocks
 from dalembert.friction import Hyperbolic, resolve
 from dalembert.kkt import KKT
 from dalembert.model import Lagrangian, block_system, solve
+from dalembert.scenes import scene
 from dalembert.simulate import Trajectory, simulate
 from dalembert.view import Report, draw_maps, new_figure
 from dalembert.view.figures import (
@@ -27,6 +31,7 @@ from dalembert.view.figures import (
     draw_massless_limit,
     draw_velocities,
 )
+from dalembert.view.run_report import versions
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One section of a demonstration: printed, and put on the report page.
@@ -343,6 +348,142 @@ def _compare(page: Report) -> None:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+# `dalembert demo`: six short demonstrations on one page, with mechanisms in motion.
+
+
+NEXT = """dalembert scenes                                 list all scenes; each is a file to copy and change
+dalembert simulate four_bar --report page.html   a run with its report
+dalembert sweep bouncing_ball                    many values of a parameter
+dalembert check your_robot.urdf                  is it solvable, which forces are unique
+dalembert view your_robot.urdf                   look at it
+dalembert demo belt                              one of these in detail
+dalembert warm                                   compile all loops now: no later run waits"""
+"""What to try after the demonstration."""
+
+
+def show_all(report: Path) -> int:
+    """Run the six, print a section of each, write the page, and say what to try next."""
+    begun = time.perf_counter()
+    page = Report(
+        "Six mechanisms, six questions",
+        "What constrained mechanics can ask, and what dalembert answers: each section is a scene that comes with the "
+        "package, run just now. Drag to turn a picture, press play to move it.",
+    )
+    for section in (_rod, _belt, _robot, _graph, _door, _hopper):
+        section(page)
+    page.heading("What to try next")
+    page.output(NEXT)
+    page.table(("", "version"), versions())
+    print(f"\n== What to try next\n{NEXT}")
+    print(f"\n{time.perf_counter() - begun:.0f} s; report: {page.write(report)}")
+    return 0
+
+
+def _moving(page: Report, run: Trajectory, title: str) -> None:
+    """Show a run in motion."""
+    page.page(run.animate().page, title)
+
+
+def _rod(page: Report) -> None:
+    """Show a massless rod in motion, and the limit of light ones."""
+    chosen = scene("crank_slider")
+    run = chosen.run(progress=False)
+    masses, block, traditional, _ = limit_of_a_light_rod()
+    M = run.system.mass_matrix(run.q[0])
+    say(
+        page,
+        "1. What if a part weighs nothing?",
+        "The connecting rod of this crank-slider has no mass. Its mass matrix is singular; divide by it, and digits "
+        "are lost long before the mass is zero. The block form loses none, and the motion is unique.",
+        f"rank of the mass matrix   {np.linalg.matrix_rank(M)} of {len(M)}\n"
+        f"constraints held to       {run.position_residual.max():.0e} m\n"
+        f"energy balance off by     {np.abs(run.energy_residual).max():.0e} J of {np.ptp(run.kinetic):.3g} J",
+    )
+    _moving(page, run, "crank-slider")
+    figure = new_figure(7.0, 3.2)
+    draw_massless_limit(figure.add_subplot(), masses, block, traditional)
+    page.figure(figure, "Error of the accelerations as the rod's mass goes to zero: block form, and M^-1.")
+
+
+def _belt(page: Report) -> None:
+    """Show stick and slip of two blocks."""
+    run = scene("two_blocks").run(progress=False)
+    sticks = sum(event.new == "stick" for event in run.events)
+    say(
+        page,
+        "2. When does it stick, when does it slip?",
+        "Two blocks on a moving belt, springs between them, three contacts with dry friction. Where all three stick, "
+        "three forces hold two blocks: they are one of many, and the motion is unique all the same.",
+        f"{len(run.events)} events in {run.t[-1]:g} s, {sticks} of them begin to stick; the first:\n"
+        + "\n".join(f"  {event}" for event in run.events[:4]),
+    )
+    page.figure(run.plot(("velocities", "forces")), "Velocities and friction forces; the background says what sticks.")
+
+
+def _robot(page: Report) -> None:
+    """Show a robot on its feet."""
+    chosen = scene("quadruped")
+    solution = chosen.solve()
+    names = solution.system.names
+    rows = zip(names, solution.reactions, solution.certificate.unique, strict=True)
+    say(
+        page,
+        "3. What do its feet carry?",
+        "A quadruped stands on four feet and sways. Twelve components of force act on them, more than its motion "
+        "determines. Green arrows are unique, orange ones are the least of many.",
+        "\n".join(f"  {n:12s}{x + 0.0:9.2f} N  {'unique' if only else 'one of many'}" for n, x, only in rows),
+    )
+    _moving(page, chosen.run(progress=False), "quadruped")
+
+
+def _graph(page: Report) -> None:
+    """Show the equations of the Stanford arm."""
+    from dalembert.tableau import newton_euler
+    from dalembert.tableau.structure.pictures import structure_picture
+
+    report = newton_euler(stanford_arm()).structure()
+    say(
+        page,
+        "4. Which equation determines what?",
+        "The Stanford arm's inverse dynamics as equations with names. Before any number, the graph says which equation "
+        "determines which unknown, and in which order: here one after the other, nothing is solved simultaneously.",
+        str(report).splitlines()[0],
+    )
+    page.picture(structure_picture(report, "matrix"), "Equations and unknowns of the Stanford arm in solving order.")
+
+
+def _door(page: Report) -> None:
+    """Show a door on three hinges."""
+    chosen = scene("door")
+    solution = chosen.solve()
+    rows = zip(solution.system.names, solution.reactions, solution.certificate.unique, strict=True)
+    say(
+        page,
+        "5. One hinge too many?",
+        "Two hinges hold a door, this one has three. The weight on the lower hinge is unique; how the hinges share the "
+        "horizontal pull is not, and no rigid model knows. The diagnosis names what is redundant.",
+        "\n".join(f"  {n:27s}{x + 0.0:9.2f} N  {'unique' if only else 'one of many'}" for n, x, only in rows)
+        + f"\n\n{chosen.mechanism.diagnose(chosen.start[0])}",
+    )
+    _moving(page, chosen.run(progress=False), "door")
+
+
+def _hopper(page: Report) -> None:
+    """Show a hop on a massless leg."""
+    run = scene("runner").run(progress=False)
+    say(
+        page,
+        "6. Landing without a loss",
+        "A hopper on a leg without mass. In the air the leg is held; touch-down passes no impulse to the body, so no "
+        "energy is lost, and the foot lifts off where its force ends.",
+        "\n".join(f"  {event}" for event in run.events)
+        + f"\nenergy balance off by {np.abs(run.energy_residual).max():.0e} J of {run.energy.total[0]:.0f} J",
+    )
+    _moving(page, run, "hopper")
+    page.figure(run.plot(("coordinates", "forces")), "Coordinates, and the force on the foot while it stands.")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
 # `dalembert demo [NAME]`: the demonstrations, each with an HTML report.
 
 
@@ -350,30 +491,35 @@ def _compare(page: Report) -> None:
 class Demo:
     """Show what dalembert does, and write an HTML report.
 
-    crank (the default): the crank-slider with a massless rod. belt: two blocks on a belt, stick and slip for 30 s.
+    all (the default): six mechanisms in motion on one page. crank: the crank-slider with a massless rod in detail.
+    belt: two blocks on a belt, stick and slip for 30 s, beside other methods.
+
+    For example:
+
+        dalembert demo
+
+        dalembert demo belt --report belt.html
     """
 
-    name: Annotated[Literal["crank", "belt"], tyro.conf.Positional] = "crank"
+    name: Annotated[Literal["all", "crank", "belt"], tyro.conf.Positional] = "all"
     """Which demonstration."""
 
     report: Path | None = None
-    """Where to write the report; by default dalembert-demo.html or dalembert-belt.html."""
+    """Where to write the report; by default dalembert-demo.html, dalembert-crank.html or dalembert-belt.html."""
 
     json: bool = False
-    """Belt: print the events as JSON and nothing else."""
+    """Print plain data and nothing else: of the belt its events, of others the name of the report."""
 
     def run(self) -> int:
         """Run the demonstration and return the exit code."""
-        if self.json and self.name != "belt":
-            raise ModelError("--json goes with `dalembert demo belt`")
-        if self.json:
+        if self.json and self.name == "belt":
             return print_events()
-        target = self.report or Path("dalembert-demo.html" if self.name == "crank" else "dalembert-belt.html")
-        if target.is_dir():
-            raise ModelError(f"{target} is a folder; name the file to write")
-        if not target.resolve().parent.is_dir():
-            raise ModelError(f"there is no folder {target.resolve().parent} to write the report to")
-        if self.name == "belt":
-            return show_belt(target)
-
-        return show_crank(target)
+        target = self.report or Path(f"dalembert-{'demo' if self.name == 'all' else self.name}.html")
+        writable(target, (".html",), "--report")
+        show = {"all": show_all, "crank": show_crank, "belt": show_belt}[self.name]
+        if not self.json:
+            return show(target)
+        with redirect_stdout(StringIO()):
+            code = show(target)
+        print_json({"report": target})
+        return code

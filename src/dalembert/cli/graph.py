@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Literal
 
 import tyro
 
-from dalembert.cli.check import ROBOT_FILES
+from dalembert.cli.target import ROBOT_FILES, print_json
 from dalembert.errors import ModelError
 
 if TYPE_CHECKING:
@@ -25,6 +25,12 @@ class Graph:
 
     Exit code 0: structurally solvable; 1: it is not, and the sets that do not fit are named; 2: the file could not be
     used.
+
+    For example:
+
+        dalembert graph equations.toml -o graph.svg
+
+        dalembert graph robot.urdf --coordinates maximal
     """
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -48,6 +54,9 @@ class Graph:
     base: Literal["auto", "fixed", "floating"] = "auto"
     """What holds the root of a robot."""
 
+    json: bool = False
+    """Print plain data instead of words."""
+
     def run(self) -> int:
         """Print the analysis, write the picture, and return the exit code."""
         from dalembert.readers.equation_file import read_pattern
@@ -55,19 +64,26 @@ class Graph:
         from dalembert.tableau.structure.solvability import listed
 
         self._check_options()
+        lines: list[str] = []
         if self.file.suffix.lower() == ".mtx":
             report = structure(read_pattern(self.file))
         else:
-            tableau = self._tableau()
+            tableau = self._tableau(lines)
             report = tableau.structure()
             if tableau.conditions and not tableau.instant:
-                print(f"without unknowns, conditions on known data: {listed(tableau.conditions)}")
+                lines.append(f"without unknowns, conditions on known data: {listed(tableau.conditions)}")
             if report.solvable and tableau.differential:
-                print(signature(tableau))
-        print(report)
+                lines.append(str(signature(tableau)))
+        lines.append(str(report))
         if self.output is not None:
             self._draw(report)
-            print(f"picture: {self.output}")
+            lines.append(f"picture: {self.output}")
+        if self.json:
+            equations, unknowns = report.pattern.shape
+            print_json({"solvable": bool(report.solvable), "equations": equations, "unknowns": unknowns,
+                        "words": lines, "picture": self.output})  # fmt: skip
+        else:
+            print("\n".join(lines))
         return 0 if report.solvable else 1
 
     def _check_options(self) -> None:
@@ -88,7 +104,7 @@ class Graph:
         if self.output.is_dir() or not self.output.resolve().parent.is_dir():
             raise ModelError(f"{self.output} cannot be written: it is a folder, or its folder does not exist")
 
-    def _tableau(self) -> Tableau:
+    def _tableau(self, lines: list[str]) -> Tableau:
         """Return the equations of a file; complaints about them begin with its name."""
         from dalembert.readers.equation_file import read_equations
         from dalembert.tableau import Tableau
@@ -96,14 +112,14 @@ class Graph:
         robot = self.file.suffix.lower() in ROBOT_FILES
         equations = None if robot else vars(read_equations(self.file))
         try:
-            return self._robot() if equations is None else Tableau(**equations)
+            return self._robot(lines) if equations is None else Tableau(**equations)
         except ModelError as error:
             if str(error).startswith(str(self.file)):
                 raise
             raise ModelError(f"{self.file}: {error}") from error
 
-    def _robot(self) -> Tableau:
-        """Return the equations of a robot, and say what they leave out."""
+    def _robot(self, lines: list[str]) -> Tableau:
+        """Return the equations of a robot, and say in `lines` what they leave out."""
         from dalembert.readers import load
         from dalembert.tableau import maximal, newton_euler
 
@@ -115,9 +131,9 @@ class Graph:
             known = ", ".join(("q, qd, qdd", *(f"lam {name}" for name in mechanism.names)))
         if self.known:
             tableau, known = tableau.with_known(self.known), ", ".join(self.known)
-        print(f"{mechanism.name}: {words}; known: {known}")
+        lines.append(f"{mechanism.name}: {words}; known: {known}")
         if _has_passive(mechanism):
-            print("left out: springs and dampers")
+            lines.append("left out: springs and dampers")
         return tableau
 
     def _draw(self, found: Structure) -> None:

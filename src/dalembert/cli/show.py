@@ -8,7 +8,9 @@ from typing import Annotated, Literal
 
 import tyro
 
+from dalembert.cli.target import print_json
 from dalembert.errors import ModelError
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.readers import load
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -17,7 +19,14 @@ from dalembert.readers import load
 
 @dataclass(frozen=True)
 class Show:
-    """Draw the mechanism of a URDF, SDF or MJCF file as a tree, with notes on what was left out."""
+    """Draw the mechanism of a URDF, SDF or MJCF file as a tree, with notes on what was left out.
+
+    For example:
+
+        dalembert show robot.urdf
+
+        dalembert show world.sdf --urdf > robot.urdf
+    """
 
     file: Annotated[Path, tyro.conf.Positional]
     """The robot file."""
@@ -31,11 +40,28 @@ class Show:
     urdf: bool = False
     """Print it as URDF instead."""
 
+    json: bool = False
+    """Print plain data instead of words."""
+
     def run(self) -> int:
         """Print the mechanism, and return the exit code."""
         mechanism = load(self.file, self.base, strict=self.strict)
-        print(mechanism.to_urdf() if self.urdf else mechanism)
+        if self.json:
+            print_json(as_data(mechanism))
+        else:
+            print(mechanism.to_urdf() if self.urdf else mechanism)
         return 0
+
+
+def as_data(mechanism: Mechanism) -> dict[str, object]:
+    """Return a mechanism as plain data."""
+    joints = [{"name": j.name, "kind": j.kind, "parent": j.parent, "child": j.child} for j in mechanism.joints]
+    bodies = [{"name": body.name, "mass": body.inertia.mass} for body in mechanism.bodies]
+    return {
+        "name": mechanism.name, "nq": mechanism.nq, "nv": mechanism.nv, "mass": mechanism.mass, "bodies": bodies,
+        "joints": joints, "constraints": [c.label for c in mechanism.all_constraints], "rows": list(mechanism.names),
+        "notes": list(mechanism.notes),
+    }  # fmt: skip
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -47,6 +73,12 @@ class Cache:
     """Show where compiled kernels are kept and how much room they take (--info), or remove them (--clear).
 
     The environment variable DALEMBERT_CACHE names another folder, or is "off".
+
+    For example:
+
+        dalembert cache --info
+
+        dalembert cache --clear
     """
 
     info: bool = False
@@ -55,6 +87,9 @@ class Cache:
     clear: bool = False
     """Remove all entries."""
 
+    json: bool = False
+    """Print plain data instead of words."""
+
     def run(self) -> int:
         """Do what was asked and return the exit code."""
         from dalembert.kernel import cache_info, clear_cache
@@ -62,9 +97,16 @@ class Cache:
         if self.info and self.clear:
             raise ModelError("--info and --clear exclude each other")
         if self.clear:
-            print(f"{clear_cache()} entries removed")
+            removed = clear_cache()
+            if self.json:
+                print_json({"removed": removed})
+            else:
+                print(f"{removed} entries removed")
             return 0
         info = cache_info()
+        if self.json:
+            print_json({"folder": info.folder, "entries": info.entries, "bytes": info.bytes})
+            return 0
         where = info.folder if info.folder is not None else "off (DALEMBERT_CACHE)"
         print(f"folder   {where}\nentries  {info.entries}\nsize     {info.bytes / 2**20:.1f} MiB")
         return 0

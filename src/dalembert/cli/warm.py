@@ -15,6 +15,7 @@ from typing import Annotated, NamedTuple
 
 import tyro
 
+from dalembert.cli.target import print_json
 from dalembert.errors import ModelError
 from dalembert.kernel.loop_cache import LEVELS, folder_below
 
@@ -113,7 +114,14 @@ print(json.dumps([dict(loop_cache.counts), sorted(loop_cache.loaded), time.proce
 
 @dataclass(frozen=True)
 class Warm:
-    """Compile all loops now, so that no later call waits for it."""
+    """Compile all loops now, so that no later call waits for it.
+
+    For example:
+
+        dalembert warm
+
+        dalembert warm --to /opt/loops
+    """
 
     to: Path | None = None
     """Fill this folder instead of the usual place: for images and clusters, whose processors are like this one."""
@@ -127,6 +135,9 @@ class Warm:
     only: Annotated[tuple[str, ...], tyro.conf.Positional] = ()
     """Entries to run; all of them by default."""
 
+    json: bool = False
+    """Print plain data instead of words."""
+
     def run(self) -> int:
         """Run every entry, and return the exit code."""
         if self.to is not None and self.shipped is not None:
@@ -137,11 +148,17 @@ class Warm:
         if unknown:
             raise ModelError(f"there is no entry {unknown[0]!r}; there are {', '.join(map(repr, ENTRIES))}")
         runs = self._run_entries("compiling loops, once")
-        if any(run.error for run in runs):
+        failed = any(run.error for run in runs)
+        if self.json:
+            print_json({"entries": {run.name: {"error": run.error, "loops": run.counts} for run in runs},
+                        "environment": self._folders()})  # fmt: skip
+        if failed:
             return 1
         if self.shipped is not None:
             needed = {name for run in self._run_entries("looking for code that is not needed") for name in run.loaded}
             keep_only(needed, folder_below(self.shipped.resolve()))
+        if self.json:
+            return 0
         for variable, folder in self._folders().items():
             print(f"export {variable}={folder}")
         if self.to is None and self.shipped is None:

@@ -41,6 +41,7 @@ class TomlLines:
             if header is not None:
                 table = self._table(_parts(_header_words(line)), header[1] == "[[", counts)
                 self.lines.setdefault(table, number)
+                self.lines.setdefault(tuple(step for step in table if isinstance(step, str)), number)
                 continue
             key = KEY.match(line) if depth == 0 else None
             if key is not None:

@@ -9,6 +9,12 @@
     row = [2.0, -1.0]
     drift = 0.0                               # optional
 
+or with the letters of the field,
+
+    M = [[1.0, 0.0], [0.0, 0.0]]
+    A = [[2.0, -1.0]]
+    names = ["slider"]                        # optional, as are drift, coordinates and force
+
 An NPZ file holds M and A, and optionally force, drift, names and coordinates. Nothing in a file is evaluated as code.
 """
 
@@ -46,10 +52,35 @@ class MatrixRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class MatrixFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The layout of a TOML or JSON file."""
 
-    mass: list[list[float]]
+    mass: list[list[float]] | None = None
     coordinates: list[str] | None = None
     force: list[float] | None = None
     constraint: list[MatrixRow] = []
+    M: list[list[float]] | None = None
+    A: list[list[float]] | None = None
+    names: list[str] | None = None
+    drift: list[float] | None = None
+
+    def matrix(self) -> list[list[float]]:
+        """Return the mass matrix under either of its names."""
+        if (self.mass is None) == (self.M is None):
+            raise ModelError("the mass matrix is given once, as mass = [[...]] or as M = [[...]]")
+        return self.mass if self.mass is not None else self.M or []
+
+    def rows(self) -> list[MatrixRow]:
+        """Return the constraint rows, of [[constraint]] tables or of A with names and drift."""
+        if self.A is None:
+            if self.names is not None or self.drift is not None:
+                raise ModelError("names and drift go with A; a [[constraint]] has its own name and drift")
+            return self.constraint
+        if self.constraint:
+            raise ModelError("constraint rows are given once, as A = [[...]] or as [[constraint]] tables")
+        for what, values in (("names", self.names), ("drift", self.drift)):
+            if values is not None and len(values) != len(self.A):
+                raise ShapeError(f"{what} has {len(values)} entries for {len(self.A)} rows of A")
+        names = self.names or [None] * len(self.A)
+        return [MatrixRow(row, name, drift) for row, name, drift in
+                zip(self.A, names, self.drift or [0.0] * len(self.A), strict=True)]  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -94,10 +125,11 @@ def read_matrices(path: str | Path) -> MatrixProblem:
 def _read_text(path: Path) -> MatrixProblem:
     """Read TOML or JSON."""
     content = read_text(path, MatrixFile, LARGEST)
-    rows, n = content.constraint, len(content.mass)
+    mass, rows = content.matrix(), content.rows()
+    n = len(mass)
     if not n:
         raise ShapeError("mass is empty: a system without coordinates has no motion to solve for")
-    for i, line in enumerate(content.mass):
+    for i, line in enumerate(mass):
         if len(line) != n:
             raise ShapeError(f"mass must be square: line {i} has {len(line)} entries, there are {n} lines")
     names = [row.name or f"row {i}" for i, row in enumerate(rows)]
@@ -105,7 +137,7 @@ def _read_text(path: Path) -> MatrixProblem:
         if len(constraint.row) != n:
             raise ShapeError(f"constraint {name!r} has {len(constraint.row)} entries for {n} coordinates")
     A = np.array([row.row for row in rows]).reshape(len(rows), n)
-    system = KKT(np.array(content.mass, dtype=float), A, names, content.coordinates)
+    system = KKT(np.array(mass, dtype=float), A, names, content.coordinates)
     return MatrixProblem(system, _force(content.force, n), np.array([row.drift for row in rows]))
 
 

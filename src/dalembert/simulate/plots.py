@@ -153,9 +153,10 @@ def mark_events(axes: Any, run: Trajectory, named: bool) -> None:
         if few and named:
             more = f" and {len(words) - 1} more" if len(words) > 1 else ""
             late = time > run.t[0] + LATE * (run.t[-1] - run.t[0])  # its words stand to the left of the line
+            shift, side = (-1.5, "right") if late else (1.5, "left")
             axes.annotate(
-                f"{words[0]}{more}", (time, 1.0), xycoords=("data", "axes fraction"), xytext=(-1.5 if late else 1.5, -2),
-                textcoords="offset points", rotation=90, ha="right" if late else "left", va="top", fontsize=6.5, color=INK,
+                f"{words[0]}{more}", (time, 1.0), xycoords=("data", "axes fraction"), xytext=(shift, -2),
+                textcoords="offset points", rotation=90, ha=side, va="top", fontsize=6.5, color=INK,
             )  # fmt: skip
 
 

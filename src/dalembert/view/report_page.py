@@ -100,7 +100,12 @@ class Report:
 
     def page(self, html: str, title: str) -> None:
         """Add a self-contained page inside this one, with no more rights than to run its own script."""
-        self._parts.append(f'<iframe sandbox="allow-scripts" title="{escape(title)}" srcdoc="{escape(html)}"></iframe>')
+        attributes = f'sandbox="allow-scripts" loading="lazy" title="{escape(title)}" srcdoc="{escape(html)}"'
+        self._parts.append(f"<iframe {attributes}></iframe>")
+
+    def picture(self, svg: str, caption: str) -> None:
+        """Add a drawing that is an SVG element already."""
+        self._parts.append(f"<figure>{svg[svg.index('<svg') :]}<figcaption>{escape(caption)}</figcaption></figure>")
 
     def figure(self, figure: Figure, caption: str) -> None:
         """Add a plot with its caption."""

@@ -114,7 +114,9 @@ def _energy(page: Report, run: Trajectory) -> None:
     if "q" not in run.samples or not getattr(run.moving, "has_energy", hasattr(run.moving, "energy")):
         return
     page.heading("Energy and residuals")
-    page.figure(run.plot(("energy", "residuals")), "Energy, and how far the run is off its balance and its constraints.")
+    page.figure(
+        run.plot(("energy", "residuals")), "Energy, and how far the run is off its balance and its constraints."
+    )
 
 
 def _loads(page: Report, run: Trajectory) -> None:
@@ -134,8 +136,8 @@ def _loads(page: Report, run: Trajectory) -> None:
     page.table(("row or contact", "unit", "peak", "at, s", "mean", "uniqueness"), rows)
     if not all(unique):
         page.text(
-            "Where more holds a mechanism than its motion determines, the forces are not unique: those shown are the least "
-            "ones, and anything may be added that balances itself. The motion is unique all the same."
+            "Where more holds a mechanism than its motion determines, the forces are not unique: those shown are the "
+            "least ones, and anything may be added that balances itself. The motion is unique all the same."
         )
 
 
@@ -177,8 +179,8 @@ def _events(page: Report, run: Trajectory) -> None:
         f"and {more} more" if more > 0 else "",
     )
     if run.impacts:
-        rows = [(f"{i.time:.9f}", ", ".join(i.contacts) or "stops", i.energy_before - i.energy_after, i.momentum, i.laws,
-                 i.status.name.lower()) for i in run.impacts[:MOST_EVENTS]]  # fmt: skip
+        rows = [(f"{i.time:.9f}", ", ".join(i.contacts) or "stops", i.energy_before - i.energy_after, i.momentum,
+                 i.laws, i.status.name.lower()) for i in run.impacts[:MOST_EVENTS]]  # fmt: skip
         heads = ("impact at, s", "contacts", "energy lost, J", "momentum off by", "laws off by", "impulses")
         page.table(heads, rows)
 
@@ -240,7 +242,11 @@ def _reproduce(page: Report, source: tuple[str, str] | None, command: str) -> No
 
 def versions() -> list[tuple[str, str]]:
     """Return the versions of everything that takes part in a run."""
-    found = [("dalembert", __version__), ("Python", platform.python_version()), ("system", platform.platform(terse=True))]
+    found = [
+        ("dalembert", __version__),
+        ("Python", platform.python_version()),
+        ("system", platform.platform(terse=True)),
+    ]
     for name in LIBRARIES:
         try:
             found.append((name, version(name)))

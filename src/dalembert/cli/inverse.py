@@ -1,0 +1,127 @@
+"""`dalembert inverse FILE --motion TABLE`: forces that cause a given motion."""
+
+from __future__ import annotations
+
+import csv
+import io
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+import numpy as np
+import tyro
+
+from dalembert.cli.target import print_json, scene_of, writable
+from dalembert.errors import ModelError, ShapeError
+
+FEWEST = 4
+"""Times that a cubic spline needs."""
+
+
+@dataclass(frozen=True)
+class Inverse:
+    """Inverse dynamics along a motion: a CSV table of times and coordinates becomes a table of joint forces.
+
+    Between its times the motion is a cubic spline. Coordinates that the table does not have stay where the scene's
+    start has them; where there are loops, the table has all of them (`dalembert simulate --csv` writes such tables).
+    Exit code 1 where the driven joints cannot cause the motion.
+
+    For example:
+
+        dalembert inverse robot.urdf --motion motion.csv -o torques.csv
+
+        dalembert inverse four_bar --motion run.csv --actuated motor
+    """
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """A scene or its name, or a robot file."""
+
+    motion: Path
+    """CSV: a column t, and one for each coordinate that moves; units in brackets are left out."""
+
+    actuated: tuple[str, ...] = ()
+    """Driven joints; all by default."""
+
+    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Write the forces as CSV; without it the peaks are printed."""
+
+    set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Another value of a scene's parameter, NAME=NUMBER."""
+
+    base: Literal["auto", "fixed", "floating"] = "auto"
+    """What holds the root of a robot file."""
+
+    packages: tuple[Path, ...] = ()
+    """Folders besides the file's own from which models may be read."""
+
+    json: bool = False
+    """Print plain data instead of words."""
+
+    def run(self) -> int:
+        """Solve along the motion, print peaks, write the table, and return the exit code."""
+        writable(self.output, (".csv",), "-o")
+        scene = scene_of(self.file, self.set, self.packages, self.base)
+        m = scene.mechanism
+        t, q, v, a = self._states(scene)
+        actuated = list(self.actuated) or None
+        answer = m.inverse(q, v, a, t, actuated=actuated)
+        tau, status = (answer[0], answer[2]) if isinstance(answer, tuple) else (answer, np.zeros(t.size, int))
+        failed = _failed(tau, status)
+        peaks = {n: {"peak": float(tau[k, j]), "at": float(t[k])} for j, n in enumerate(m.coordinates)
+                 for k in [int(np.nanargmax(np.abs(np.nan_to_num(tau[:, j]))))]}  # fmt: skip
+        if self.output is not None:
+            self.output.write_text(_table(t, m.coordinates, tau), encoding="utf-8")
+        if self.json:
+            print_json({"peaks": peaks, "samples": t.size, "failed": failed.size,
+                        "written": [] if self.output is None else [self.output]})  # fmt: skip
+        else:
+            width = max(len(name) for name in m.coordinates)
+            print(f"{'coordinate'.ljust(width)}  {'peak':>12s}  at, s")
+            for name, each in peaks.items():
+                print(f"{name.ljust(width)}  {each['peak'] + 0.0:12.5g}  {each['at']:.4g}")
+            if failed.size:
+                print(f"{failed.size} of {t.size} samples have no answer, the first at t = {t[failed[0]]:g} s")
+            if self.output is not None:
+                print(f"written: {self.output}")
+        return 1 if failed.size else 0
+
+    def _states(self, scene: Any) -> tuple[Any, ...]:
+        """Return times, configurations, velocities and accelerations of the table."""
+        from scipy.interpolate import CubicSpline
+
+        from dalembert.scenes.expressions import read_table, table_column
+
+        m = scene.mechanism
+        if m.nq != m.nv:
+            raise ModelError(f"{m.name} has joints with quaternions or cosines: its motion is given in Python, "
+                             "mechanism.inverse(q, v, a)")  # fmt: skip
+        columns = read_table(self.motion)
+        t = table_column(columns, "t", self.motion)
+        if t.size < FEWEST or not (np.diff(t) > 0).all():
+            raise ModelError(f"{self.motion}: times must grow, and be {FEWEST} at least")
+        q0, _ = scene.start
+        q, v, a = np.tile(q0, (t.size, 1)), np.zeros((t.size, m.nv)), np.zeros((t.size, m.nv))
+        moved = [name for name in columns if name in m.configuration_names]
+        if not moved:
+            words = ", ".join(m.configuration_names[:8])
+            raise ShapeError(f"{self.motion} has no column that is called like a coordinate; there are {words}")
+        for name in moved:
+            k = m.configuration_names.index(name)
+            spline = CubicSpline(t, columns[name])
+            q[:, k], v[:, k], a[:, k] = spline(t), spline(t, 1), spline(t, 2)
+        return t, q, v, a
+
+
+def _failed(tau: Any, status: Any) -> Any:
+    """Return the samples without an answer."""
+    from dalembert.kkt import Status
+
+    return np.flatnonzero((np.asarray(status) > Status.LEAST_SQUARES) | ~np.isfinite(tau).all(axis=1))
+
+
+def _table(t: Any, names: Any, tau: Any) -> str:
+    stream = io.StringIO()
+    writer = csv.writer(stream, lineterminator="\n")
+    writer.writerow(["t [s]", *names])
+    writer.writerows([[repr(x) for x in row] for row in np.column_stack([t, tau]).tolist()])
+    return stream.getvalue()

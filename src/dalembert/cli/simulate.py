@@ -1,0 +1,202 @@
+"""`dalembert simulate FILE`: a scene or a robot file in time, with a summary, files and a report."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Literal
+
+import tyro
+
+from dalembert.cli.target import RUN_FILES, print_json, scene_of, writable
+from dalembert.errors import ModelError
+
+if TYPE_CHECKING:
+    from dalembert.scenes import Scene
+    from dalembert.simulate.trajectory import Trajectory
+
+MOST_EVENTS = 12
+"""Events that a summary lists."""
+
+PICTURES = (".png", ".pdf", ".svg")
+FILMS = (".html", ".svg", ".gif", ".webp", ".mp4")
+
+
+@dataclass(frozen=True)
+class Simulate:
+    """Simulate a scene (.toml, or the name of one that comes with the package) or a robot file.
+
+    Exit code 0: the run reached its end, or its terminal event, and its checks hold; 1: it did not; 2: misuse.
+
+    For example:
+
+        dalembert simulate bouncing_ball
+
+        dalembert simulate bouncing_ball --set restitution=0.8 --report ball.html
+
+        dalembert simulate my_scene.toml -o run.nc --csv run.csv --plot run.pdf
+
+        dalembert simulate robot.urdf --duration 2 --view
+    """
+
+    file: Annotated[Path, tyro.conf.Positional]
+    """A scene, the name of a scene (`dalembert scenes` lists them), or a URDF, SDF or MJCF file."""
+
+    set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Another value of a parameter, NAME=NUMBER; several times for several."""
+
+    duration: float | None = None
+    """Seconds, in place of the scene's."""
+
+    method: str | None = None
+    """Way through time, in place of the scene's: auto, dop853, bdf, radau, hybrid, moreau, ..."""
+
+    every: float | None = None
+    """Seconds between samples; by default every step is one."""
+
+    output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
+    """Keep the run in a file, .nc: `dalembert view` and `da.Trajectory.load` read it (extra `files`)."""
+
+    csv: Path | None = None
+    """Write the samples as a table with names and units."""
+
+    plot: Path | None = None
+    """Write the pictures: .png, .pdf or .svg (extra `view`)."""
+
+    animation: Path | None = None
+    """Write the motion: .html, .svg, .gif, .webp or .mp4."""
+
+    report: Path | None = None
+    """Write a report: one HTML page with everything."""
+
+    view: bool = False
+    """Open the motion in the browser."""
+
+    base: Literal["auto", "fixed", "floating"] = "auto"
+    """What holds the root of a robot file."""
+
+    packages: tuple[Path, ...] = ()
+    """Folders besides the scene's own from which models and tables may be read."""
+
+    quiet: bool = False
+    """Print one line only, and no bar."""
+
+    json: bool = False
+    """Print plain data instead of words."""
+
+    def run(self) -> int:
+        """Run it, write what was asked for, and return the exit code."""
+        from dalembert.view.run_report import run_checks
+
+        wanted = {"-o": (self.output, RUN_FILES), "--csv": (self.csv, (".csv",)), "--plot": (self.plot, PICTURES),
+                  "--animation": (self.animation, FILMS), "--report": (self.report, (".html",))}  # fmt: skip
+        for option, (path, endings) in wanted.items():
+            writable(path, endings, option)
+        scene = scene_of(self.file, self.set, self.packages, self.base, self.duration)
+        options = {"duration": self.duration, "method": self.method, "every": self.every}
+        quiet = self.quiet or self.json
+        changes = {word: value for word, value in options.items() if value is not None}
+        run = scene.run(progress=False if quiet else None, **changes)
+        checks = run_checks(run)
+        good = run.status in ("completed", "event") and all(each for _, _, each in checks)
+        written = self._write(run, scene)
+        if self.json:
+            print_json(summary(run, checks, written))
+        elif self.quiet:
+            print(str(run).splitlines()[0])
+        else:
+            print(f"{scene.title}\n{words(run, checks)}")
+            for path in written:
+                print(f"written: {path}")
+        if self.view:
+            open_in_browser(run)
+        return 0 if good else 1
+
+    def _write(self, run: Trajectory, scene: Scene) -> list[Path]:
+        """Write the files of options and of the scene's [output]."""
+        table, written = scene.content.output, []
+        named = {"run": self.output, "csv": self.csv, "picture": self.plot, "report": self.report}
+        endings = {"run": RUN_FILES, "csv": (".csv",), "picture": PICTURES, "report": (".html",)}
+        panels = tuple(table.panels) or None
+        with scene.at("output"):
+            for word, path in named.items():
+                inside = getattr(table, word)
+                if inside is not None and (Path(inside).name != inside or inside in (".", "..")):
+                    raise ModelError(f"{word} = {inside!r}: names of files that a scene writes have no folders in them")
+                target = path or (Path(inside) if inside else None)
+                if target is None:
+                    continue
+                writable(target, endings[word], word)
+                self._write_one(word, target, run, scene, panels)
+                written.append(target)
+        if self.animation is not None:
+            run.animate(self.animation)
+            written.append(self.animation)
+        return written
+
+    def _write_one(self, word: str, target: Path, run: Trajectory, scene: Scene, panels: Any) -> None:
+        if word == "run":
+            run.save(target)
+        elif word == "csv":
+            run.to_csv(target)
+        elif word == "picture":
+            run.plot(panels, target)
+        else:
+            from dalembert.view.run_report import run_report
+
+            source = (scene.path.name, scene.text) if scene.text else None
+            page = run_report(run, scene.title, scene.content.about, panels or (), source, self._command())
+            page.write(target)
+
+    def _command(self) -> str:
+        """Return what to type for the same run."""
+        words = ["dalembert", "simulate", str(self.file), *(f"--set {each}" for each in self.set)]
+        for option in ("duration", "method", "every"):
+            value = getattr(self, option)
+            words += [] if value is None else [f"--{option}", str(value)]
+        return " ".join(word if word.startswith("--set ") else shlex.quote(word) for word in words)
+
+
+def open_in_browser(run: Trajectory) -> None:
+    """Open the moving picture in the browser."""
+    import tempfile
+    import webbrowser
+
+    with tempfile.NamedTemporaryFile("w", suffix=".html", prefix="dalembert-", delete=False, encoding="utf-8") as page:
+        page.write(run.animate().page)
+    print(f"page: {page.name}", file=sys.stderr)
+    webbrowser.open(Path(page.name).as_uri())
+
+
+def words(run: Trajectory, checks: list[tuple[str, str, bool]]) -> str:
+    """Return the summary of a run for a person."""
+    head, *rest = str(run).splitlines()
+    notes = [line for line in rest if line.startswith("note: ")]
+    events = [f"  {event}" for event in run.events[:MOST_EVENTS]]
+    more = len(run.events) - len(events)
+    lines = [head, *notes, *events, *([f"  ... and {more} more events"] if more > 0 else [])]
+    width = max(len(name) for name, _, _ in checks)
+    return "\n".join(
+        [*lines, *(f"{'ok  ' if good else 'FAIL'} {name.ljust(width)}  {text}" for name, text, good in checks)]
+    )
+
+
+def summary(run: Trajectory, checks: list[tuple[str, str, bool]], written: list[Path]) -> dict[str, Any]:
+    """Return the summary of a run as plain data."""
+    return {
+        "status": run.status,
+        "message": run.message,
+        "method": run.method,
+        "reason": run.reason,
+        "start": float(run.t[0]),
+        "end": float(run.t[-1]),
+        "samples": int(run.t.size),
+        "steps": int(run.steps),
+        "events": [event.as_dict() for event in run.events],
+        "final": {name: float(x) for name, x in zip(run.configuration_names, run.q[-1], strict=True)},
+        "checks": {name: {"found": text, "holds": bool(good)} for name, text, good in checks},
+        "notes": list(run.notes),
+        "written": written,
+    }

@@ -1,0 +1,187 @@
+"""Commands that work on scenes, robots and runs, as a user calls them."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+import dalembert as da
+from tests.cli.test_commands import called
+
+MATRICES = "M = [[1, 0], [0, 0]]\nA = [[2, -1]]\nnames = ['slider']\nforce = [1, 0]\n"
+
+
+def test_simulate_says_what_happened_and_writes_what_is_asked_for(tmp_path, capsys):
+    names = {"--csv": "run.csv", "-o": "run.nc", "--plot": "run.svg", "--report": "run.html"}
+    files = [word for option, name in names.items() for word in (option, str(tmp_path / name))]
+    code, out, err = called("simulate", "bouncing_ball", "--duration", "0.5", *files, capsys=capsys)
+    assert (code, err) == (0, "")
+    assert "floor: open -> impact" in out
+    assert "ok   energy balance" in out
+    assert all((tmp_path / name).stat().st_size > 100 for name in names.values())
+    page = (tmp_path / "run.html").read_text()
+    assert "dalembert simulate bouncing_ball --duration 0.5" in page
+    assert not re.search(r"""(src|href)=["']?(https?:)?//""", page)  # nothing is fetched
+    again = da.Trajectory.load(tmp_path / "run.nc")
+    assert again.t[-1] == 0.5
+    code, out, _ = called("export", str(tmp_path / "run.nc"), "-o", str(tmp_path / "again.csv"), capsys=capsys)
+    assert code == 0
+    assert (tmp_path / "again.csv").read_text() == (tmp_path / "run.csv").read_text()
+
+
+def test_simulate_as_data(capsys):
+    code, out, _ = called(
+        "simulate", "bouncing_ball", "--set", "height=0.5", "--duration", "0.4", "--json", capsys=capsys
+    )
+    found = json.loads(out)
+    assert code == 0
+    assert found["status"] == "completed"
+    assert found["events"][0]["time"] == pytest.approx(np.sqrt(2 * 0.5 / 9.81), abs=1e-12)
+    assert all(check["holds"] for check in found["checks"].values())
+    code, out, _ = called("simulate", "bouncing_ball", "--duration", "0.4", "--quiet", capsys=capsys)
+    assert len(out.splitlines()) == 1
+
+
+def test_a_scene_writes_its_outputs_here(tmp_path, monkeypatch, capsys):
+    text = da.scene("bouncing_ball").text.replace("[output]", '[output]\ncsv = "table.csv"')
+    (tmp_path / "mine.toml").write_text(text)
+    monkeypatch.chdir(tmp_path)
+    code, out, _ = called("simulate", "mine.toml", "--duration", "0.3", capsys=capsys)
+    assert code == 0
+    assert "written: table.csv" in out
+    assert (tmp_path / "table.csv").read_text().startswith("t [s],up [m]")
+
+
+def test_a_massless_body_that_nothing_holds_is_refused(tmp_path, capsys):
+    """A massless body that nothing holds: there is no acceleration."""
+    (tmp_path / "loose.toml").write_text(
+        '[[body]]\nname = "b"\n[[joint]]\nname = "j"\nkind = "prismatic"\nchild = "b"\n[simulate]\nduration = 1\n'
+    )
+    code, _, err = called("simulate", str(tmp_path / "loose.toml"), capsys=capsys)
+    assert code == 2
+    assert "nothing resists the coordinate 'j'" in err
+
+
+def test_a_run_that_stops_on_the_way_exits_1(tmp_path, capsys):
+    """A crank as long as its rod: where both are stretched the massless rod can fold, and nothing says how."""
+    text = da.scene("crank_slider").text.replace("crank = 0.3, rod = 0.8", "crank = 0.5, rod = 0.4")
+    (tmp_path / "stuck.toml").write_text(text.replace("drive = 1.0\npin = -1.3", "drive = 0.2\npin = -0.4"))
+    code, out, _ = called("simulate", str(tmp_path / "stuck.toml"), capsys=capsys)
+    assert code == 1
+    assert "FAIL end reached" in out
+
+
+def test_solve_a_scene_and_matrices_under_the_letters_of_the_field(tmp_path, capsys):
+    code, out, _ = called("solve", "door", "--json", capsys=capsys)
+    found = json.loads(out)
+    assert code == 0
+    assert found["reactions"]["low z"] == pytest.approx(20 * 9.81)
+    assert found["unique"]["low z"] is True
+    assert found["unique"]["low x"] is False
+    code, out, _ = called("solve", "door", capsys=capsys)
+    assert "one of many" in out
+    path = tmp_path / "system.toml"
+    path.write_text(MATRICES)
+    code, out, _ = called("solve", str(path), "--json", capsys=capsys)
+    assert code == 0
+    assert json.loads(out)["acceleration"] == pytest.approx({"q0": 1.0, "q1": 2.0}, abs=1e-14)
+    assert "unique accelerations" in called("check", str(path), capsys=capsys)[1]
+    assert json.loads(called("check", str(path), "--json", capsys=capsys)[1])["solvable"] is True
+
+
+@pytest.mark.parametrize(
+    ("change", "words"),
+    [
+        (("M = ", "mass = [[1]]\nM = "), "given once"),
+        (("names = ['slider']", "names = ['a', 'b']"), "names has 2 entries for 1 rows"),
+        (("A = [[2, -1]]\n", ""), "names and drift go with A"),
+        (("force", "forces"), "did you mean 'force'?"),
+    ],
+)
+def test_matrices_that_contradict_themselves(change, words, tmp_path, capsys):
+    path = tmp_path / "system.toml"
+    path.write_text(MATRICES.replace(*change))
+    code, _, err = called("check", str(path), capsys=capsys)
+    assert code == 2
+    assert words in err
+
+
+def test_check_a_scene_with_a_report(tmp_path, capsys):
+    code, out, _ = called("check", "door", "--samples", "0", "--report", str(tmp_path / "door.html"), capsys=capsys)
+    assert code == 0
+    assert "redundant: high" in out
+    assert "redundant: high" in (tmp_path / "door.html").read_text()
+
+
+def test_inverse_gives_back_the_forces_of_a_run(tmp_path, capsys):
+    """Torques along the motion of the Stanford arm under its controller are those of the controller."""
+    scene = da.scene("stanford_arm")
+    run = scene.run(every=0.005, duration=0.5)
+    run.to_csv(tmp_path / "motion.csv", "coordinates")
+    target = tmp_path / "torques.csv"
+    motion = str(tmp_path / "motion.csv")
+    code, out, _ = called("inverse", "stanford_arm", "--motion", motion, "-o", str(target), capsys=capsys)
+    assert code == 0
+    assert "joint1" in out
+    table = np.genfromtxt(target, delimiter=",", skip_header=1)
+    k = run.t.size // 2  # the spline of the motion has no rates at its ends
+    np.testing.assert_allclose(table[k, 1:], scene.force_at(run.t[k], run.q[k], run.v[k]), rtol=1e-3, atol=0.05)
+    code, out, _ = called("inverse", "stanford_arm", "--motion", motion, "--json", capsys=capsys)
+    assert json.loads(out)["failed"] == 0
+
+
+def test_sweep_prints_a_table_and_writes_it(tmp_path, capsys):
+    arguments = ("sweep", "bouncing_ball", "--over", "restitution=0.2:0.8:3", "-o", str(tmp_path / "table.csv"))
+    code, out, _ = called(*arguments, capsys=capsys)
+    assert code == 0
+    assert "rebound speed" in out
+    assert len((tmp_path / "table.csv").read_text().splitlines()) == 4
+    code, out, _ = called("sweep", "bouncing_ball", "--json", capsys=capsys)
+    assert len(json.loads(out)["runs"]) == 4
+
+
+def test_scenes_are_listed_printed_and_copied(tmp_path, capsys):
+    code, out, _ = called("scenes", capsys=capsys)
+    assert code == 0
+    assert "bouncing_ball" in out
+    assert "door" in json.loads(called("scenes", "--json", capsys=capsys)[1])
+    assert called("scenes", "door", capsys=capsys)[1] == da.scene("door").text
+    code, out, _ = called("scenes", "four_bar", "--copy", str(tmp_path / "mine.toml"), capsys=capsys)
+    assert code == 0
+    assert da.scene(tmp_path / "mine.toml").force
+    assert called("scenes", "four_bar", "--copy", str(tmp_path / "mine.toml"), capsys=capsys)[0] == 2
+
+
+def test_view_and_export_write_pages_and_models(tmp_path, capsys):
+    code, _, _ = called("view", "door", "--still", "-o", str(tmp_path / "door.html"), capsys=capsys)
+    assert code == 0
+    assert "<script" in (tmp_path / "door.html").read_text()
+    code, _, _ = called("export", "stanford_arm", "-o", str(tmp_path / "arm.urdf"), capsys=capsys)
+    assert code == 0
+    assert da.load(tmp_path / "arm.urdf").nv == 6
+    code, out, _ = called("show", str(tmp_path / "arm.urdf"), "--json", capsys=capsys)
+    assert json.loads(out)["nv"] == 6
+    code, out, _ = called(
+        "export", "door", "-o", str(tmp_path / "code"), "--function", "mass_matrix", "--json", capsys=capsys
+    )
+    assert code == 0
+    assert any(path.suffix == ".c" for path in (tmp_path / "code").rglob("*"))
+
+
+def test_bench_measures_here(capsys):
+    code, out, _ = called("bench", "bouncing_ball", "--batch", "10", "--json", capsys=capsys)
+    assert code == 0
+    assert json.loads(out)["times"]["forward"]["one state, us"] > 0.0
+
+
+def test_the_demonstration_is_one_page_with_mechanisms_in_motion(tmp_path, capsys):
+    target = tmp_path / "demo.html"
+    code, out, _ = called("demo", "--report", str(target), capsys=capsys)
+    assert code == 0
+    assert "What to try next" in out
+    page = target.read_text()
+    assert page.count("<iframe") == 4
+    assert all(f"<h2>{k}. " in page for k in range(1, 7))

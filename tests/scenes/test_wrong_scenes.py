@@ -1,0 +1,183 @@
+"""Scene files and command lines that are wrong: a message says where, what, and what to try. The list is the test."""
+
+from __future__ import annotations
+
+import pytest
+
+import dalembert as da
+from dalembert.cli import main
+
+BALL = """title = "ball"
+parameters = { radius = 0.1 }
+
+[[body]]
+name = "ball"
+mass = 1.0
+
+[[joint]]
+name = "up"
+kind = "prismatic"
+child = "ball"
+axis = [0, 0, 1]
+
+[[contact]]
+sphere = { frame = "ball", radius = "radius" }
+restitution = 0.5
+
+[start.q]
+up = 1.0
+
+[simulate]
+duration = 0.5
+"""
+
+WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
+    # name: (what stands in the file, what is written instead, words of the message)
+    "key misspelt": ("mass = 1.0", "masss = 1.0", (":6:", "[[body]] 1 has no key 'masss'", "did you mean 'mass'?")),
+    "table misspelt": ("[[joint]]", "[[joints]]", (":8:", "the file has no key 'joints'", "'joint'")),
+    "text for a number": ("restitution = 0.5", "restitution = [0.5]", (":16:", "a number, or an expression", "a list")),
+    "key missing": ('child = "ball"\n', "", (":8:", "[[joint]] 1 needs the key 'child'")),
+    "kind of joint of other tools": ('"prismatic"', '"slider"', (":8", "no kind of joint 'slider'", "'prismatic'")),
+    "no such body": ('child = "ball"', 'child = "bal"', (":8", "there is no body", "'bal'", "did you mean 'ball'?")),
+    "no such parameter": ('radius = "radius"', 'radius = "radus"', (":14:", "nothing is called 'radus'", "'radius'")),
+    "an expression that is code": (
+        'radius = "radius"',
+        "radius = \"__import__('os')\"",
+        (":14:", "'os'", "is no number, name or operator"),
+    ),
+    "an expression cut off": ('radius = "radius"', 'radius = "2*(radius"', (":14:", "expected ')'")),
+    "no such function": (
+        'radius = "radius"',
+        'radius = "root(radius)"',
+        (":14:", "no function is called 'root'", "sqrt"),
+    ),
+    "division by zero": ('radius = "radius"', 'radius = "1/0"', (":14:", "finite number")),
+    "a frame that is not there": ('frame = "ball"', 'frame = "foot"', (":14:", "there is no frame 'foot'")),
+    "restitution above one": ("restitution = 0.5", "restitution = 1.5", (":14:", "between 0 and 1")),
+    "contact without a shape": (
+        'sphere = { frame = "ball", radius = "radius" }\n',
+        "",
+        (":14:", "either a sphere or a box", "sphere = {"),
+    ),
+    "start of a joint that is not there": ("up = 1.0", "upp = 1.0", (":19:", "no joint or coordinate 'upp'", "'up'")),
+    "too many numbers for a joint": ("up = 1.0", "up = [1.0, 2.0]", (":19:", "has 1 coordinates, not 2")),
+    "method misspelt": (
+        "duration = 0.5",
+        'duration = 0.5\nmethod = "hybird"',
+        (":21", "'hybird'", "did you mean 'hybrid'?"),
+    ),
+    "no duration": ("duration = 0.5\n", "", (":21:", "'simulate' needs the key 'duration'")),
+    "negative duration": ("duration = 0.5", "duration = -0.5", (":21", "duration=-0.5")),
+    "not TOML": ("[simulate]", "[simulate", ("line 21",)),
+    "the same key twice": ("mass = 1.0", "mass = 1.0\nmass = 2.0", ("Cannot overwrite a value", "line 7")),
+    "force on nothing": ("[start.q]", "[force]\nwheel = 1.0\n\n[start.q]", (":19:", "no joint or coordinate 'wheel'")),
+    "table of forces that is not there": (
+        "[start.q]",
+        '[force]\nup = { file = "torque.csv", column = "up" }\n\n[start.q]',
+        (":19:", "'torque.csv' is not there", "--packages"),
+    ),
+    "a file outside of the folder": (
+        "[start.q]",
+        '[force]\nup = { file = "../../etc/passwd", column = "up" }\n\n[start.q]',
+        (":19:", "outside of the scene's folder"),
+    ),
+    "constraint with a foreign key": (
+        "[start.q]",
+        '[[constraint]]\nkind = "point"\nframe = "ball"\nlength = 1.0\n\n[start.q]',
+        (":18:", "kind 'point' has no key 'length'", "placement"),
+    ),
+    "no such kind of constraint": (
+        "[start.q]",
+        '[[constraint]]\nkind = "pointt"\nframe = "ball"\n\n[start.q]',
+        (":18:", "no kind of constraint 'pointt'", "'point'"),
+    ),
+    "friction law without its limit": (
+        "[start.q]",
+        '[[friction]]\nname = "rub"\nalong = "up"\nlaw = { kind = "stribeck", limit = 1.0 }\n\n[start.q]',
+        (":18:", "the law 'stribeck' needs the key 'kinetic'"),
+    ),
+    "event that is an equation": (
+        "[start.q]",
+        '[[event]]\nname = "half"\nexpression = "up = 0.5"\n\n[start.q]',
+        (":18:", "an expression has no '='"),
+    ),
+    "an output with a folder": (
+        "[start.q]",
+        '[output]\ncsv = "../table.csv"\n\n[start.q]',
+        (":18:", "no folders in them"),
+    ),
+    "nothing that moves": (BALL, "[simulate]\nduration = 1.0\n", ("nothing that could move", "[[body]]")),
+}
+"""Wrong scenes by what is wrong in them."""
+
+
+def called(arguments, capsys) -> tuple[int, str, str]:
+    with pytest.raises(SystemExit) as left:
+        main(arguments)
+    out, err = capsys.readouterr()
+    return int(left.value.code or 0), out, err
+
+
+def test_the_right_scene_runs(tmp_path):
+    path = tmp_path / "ball.toml"
+    path.write_text(BALL)
+    assert da.scene(path).run().ok
+
+
+@pytest.mark.parametrize("name", WRONG)
+def test_a_wrong_scene_is_refused_in_words(name, tmp_path, monkeypatch, capsys):
+    old, new, words = WRONG[name]
+    assert old in BALL
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "ball.toml").write_text(BALL.replace(old, new, 1))
+    code, _, err = called(["simulate", "ball.toml"], capsys)
+    assert code == 2
+    assert err.startswith("dalembert: error: ")
+    assert "ball.toml" in err
+    assert "Traceback" not in err
+    for word in words:
+        assert word in err, err
+
+
+LINES: dict[str, tuple[list[str], str]] = {
+    "command misspelt": (["simulat", "bouncing_ball"], "did you mean 'simulate'?"),
+    "no such command": (["fly"], "dalembert --help lists all"),
+    "scene misspelt": (["simulate", "bouncing_bal"], "did you mean 'bouncing_ball'?"),
+    "no such file": (["simulate", "nowhere.toml"], "nowhere.toml"),
+    "no such robot": (["simulate", "nowhere.urdf"], "no such file"),
+    "unknown ending": (["simulate", "robot.stl"], ".urdf"),
+    "parameter misspelt": (["simulate", "bouncing_ball", "--set", "restitutio=0.5"], "did you mean 'restitution'?"),
+    "parameter without a value": (["simulate", "bouncing_ball", "--set", "restitution"], "name=number"),
+    "report that is no page": (["simulate", "bouncing_ball", "--report", "page.pdf"], "must end in .html"),
+    "report in no folder": (["simulate", "bouncing_ball", "--report", "no/where/page.html"], "folder does not exist"),
+    "run in an unknown form": (["simulate", "bouncing_ball", "-o", "run.mat"], ".nc"),
+    "method misspelt": (["simulate", "bouncing_ball", "--method", "dop835"], "did you mean 'dop853'"),
+    "sweep without values": (["sweep", "door"], "no [sweep] in this scene"),
+    "sweep over nothing": (["sweep", "bouncing_ball", "--over", "restitution"], "name=values"),
+    "motion that is not there": (["inverse", "stanford_arm", "--motion", "no.csv"], "no.csv"),
+    "equations are no scene": (["simulate", "equations.toml"], "dalembert graph"),
+    "matrices are no scene": (["simulate", "matrices.toml"], "dalembert check or solve"),
+    "matrices without a force": (["solve", "matrices.toml"], "has no force"),
+    "export to an unknown form": (["export", "door", "-o", "door.step"], ".urdf"),
+    "copy of nothing": (["scenes", "--copy", "mine.toml"], "needs the name of a scene"),
+}
+"""Wrong command lines."""
+
+
+@pytest.mark.parametrize("name", LINES)
+def test_a_wrong_command_line_is_refused_in_words(name, tmp_path, monkeypatch, capsys):
+    arguments, words = LINES[name]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "matrices.toml").write_text("M = [[1.0]]\n")
+    (tmp_path / "equations.toml").write_text('unknowns = ["x"]\n[[equation]]\ntext = "x = 1"\n')
+    code, out, err = called(arguments, capsys)
+    assert code == 2
+    assert out == ""
+    assert err.startswith("dalembert: error: ")
+    assert "Traceback" not in err
+    assert words in err, err
+
+
+def test_there_are_at_least_25_of_each():
+    assert len(WRONG) >= 25
+    assert len(WRONG) + len(LINES) >= 50
