@@ -6,7 +6,7 @@ beside: `calls` (compiled quantities), `joint_values`, `rows`, `solve` (the bloc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -16,7 +16,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.model.energy import Energy
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism import assemble, calls, joint_values, precision, project, rows, solve
+from dalembert.model.mechanism import assemble, calls, joint_forces, joint_values, precision, project, rows, solve
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon
 from dalembert.model.mechanism.text import as_html, as_text, content_key
@@ -33,6 +33,7 @@ if TYPE_CHECKING:
     from dalembert.kkt.solution import Impact
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
+    from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.ranks import GenericRank
 
 
@@ -334,6 +335,38 @@ class Mechanism:
         For what the motors of such a mechanism must do, name them: `actuated=[...]`.
         """
         return calls.inverse(self, q, v, a, t, actuated)
+
+    def joint_forces(
+        self,
+        q: Any,
+        v: Any,
+        force: Any = None,
+        t: Any = 0.0,
+        *,
+        axes: str = "child",
+        flexible: Mapping[str, Any] | None = None,
+    ) -> JointForces:
+        """Return the wrench that every joint transmits: of the tree and of loops, fixed ones, constraints, springs.
+
+        Parameters
+        ----------
+        q, v, force, t
+            As in `forward`: one state or a batch.
+        axes
+            "child" or "parent", those of the joint's frame on these bodies, or "world". The wrench is the parent's on
+            the child, [force; moment], with the moment about the origin of the joint's frame on the child.
+        flexible
+            Stiffnesses of joints by name: a number (N/m), a pair (N/m, N m/rad), or an array of six along and about the
+            child's axes; all other joints are rigid. They decide what redundant constraints leave open. Without them
+            all joints give way alike.
+
+        Returns
+        -------
+        JointForces
+            `forces["knee"].force`, `.moment`, `.working`, `.constraint`; `.unique` says component by component what the
+            constraints determine, `.family` what may be added, `.choice` which member was taken.
+        """
+        return joint_forces.joint_forces(self, q, v, force, t, axes, flexible)
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
         """Return M (nv, nv), symmetric; armature included."""

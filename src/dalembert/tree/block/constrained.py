@@ -117,6 +117,11 @@ class Tracing:
         return TreeRows.of(self).in_short_bases(self)
 
     @cached_property
+    def load(self) -> Load:
+        """What acts in the state (q, v) under tau: velocity, gravity, springs and dampers included."""
+        return self.tree_rows.load(self)
+
+    @cached_property
     def M(self) -> list[list[Scalar]]:
         """The mass matrix, (nv, nv)."""
         return crba(self.tree, self.posed)
@@ -175,18 +180,23 @@ def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype
 
 def forward_by(setting: Tracing, route: TreeRoute) -> ca.Function:
     """Return forward dynamics by one route."""
-    names = ("q", "v", "tau", "t")
-    q, v, tau, _ = (setting.symbol(name) for name in names)
-    inputs = setting.inputs(names)
+    return solution(setting, "forward", FORWARD_INPUTS, forward_answer(setting, route))
+
+
+FORWARD_INPUTS = ("q", "v", "tau", "t")
+
+
+def forward_answer(setting: Tracing, route: TreeRoute) -> BlockAnswer:
+    """Return accelerations, the multipliers of the user's rows and the verdict by one route."""
+    q, v, tau, _ = (setting.symbol(name) for name in FORWARD_INPUTS)
+    inputs = setting.inputs(FORWARD_INPUTS)
     if route.through_tree is None:
         f = [sub(*pair) for pair in zip(tau, dynamics.bias(setting.tree, setting.posed, q, v), strict=True)]
         c = [neg(value) for value in scalars(setting.rows.drift)]
-        answer = setting.by_matrices(f, c, inputs)
-    else:
-        rows = setting.tree_rows
-        answer = route.through_tree(setting, rows.forces).solve(rows.load(setting), rows.c, inputs)
-        answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
-    return solution(setting, "forward", names, answer)
+        return setting.by_matrices(f, c, inputs)
+    rows = setting.tree_rows
+    answer = route.through_tree(setting, rows.forces).solve(setting.load, rows.c, inputs)
+    return replace(answer, multipliers=rows.to_world(answer.multipliers))
 
 
 def block_solution(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
