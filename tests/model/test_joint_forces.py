@@ -8,14 +8,23 @@ import mujoco
 import numpy as np
 import pinocchio as pin
 import pytest
+from scipy.linalg import eigh
 
 import dalembert as da
+from dalembert.model.mechanism import calls
 from tests.reference.free_bodies import FreeBodies
 from tests.simulate import overconstrained
 from tests.tree import closed
 from tests.tree.contacts import GO2
 
 Z = (0, 0, 1)
+
+
+@pytest.fixture
+def interpreted(monkeypatch):
+    """Run kernels by their plain twin: no time is spent on compiling mechanisms that are asked once."""
+    compiled = calls.compiled
+    monkeypatch.setattr(calls, "compiled", lambda m, what, options: compiled(m, what, {"backend": "numpy", **options}))
 
 
 def state(mechanism, seed=0, start=None):
@@ -102,7 +111,7 @@ LINKAGES = {
 
 
 @pytest.mark.parametrize("name", LINKAGES)
-def test_wrenches_of_loops_are_those_of_bodies_cut_free(name):
+def test_wrenches_of_loops_are_those_of_bodies_cut_free(name, interpreted):
     """Unique components agree with maximal coordinates; the others differ by a member of their family."""
     make, start = LINKAGES[name]
     mechanism = make()
@@ -121,3 +130,357 @@ def test_wrenches_of_loops_are_those_of_bodies_cut_free(name):
     np.testing.assert_allclose(basis @ np.linalg.lstsq(basis, rest, rcond=None)[0], rest, atol=1e-9 * size)
     members = forces.family.reshape(len(forces.family), rest.size).T
     np.testing.assert_allclose(basis @ np.linalg.lstsq(basis, members, rcond=None)[0], members, atol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The same mechanism cut elsewhere, and hung up elsewhere.
+
+
+class Graph:
+    """Bodies and hinges between them, drawn in one closed configuration: body frames are the world's there."""
+
+    def __init__(self, bodies, hinges, gravity=(1.3, -2.1, -9.0)):
+        self.bodies, self.hinges, self.gravity = bodies, hinges, gravity
+
+    def cuts(self):
+        """Return every set of hinges that can be taken out so that the rest is a tree on the ground."""
+        names, count = list(self.hinges), len(self.hinges) - len(self.bodies)
+        return [cut for cut in itertools.combinations(names, count) if self._order(cut) is not None]
+
+    def _order(self, cut):
+        """Return the tree's hinges from the ground outward, each with parent and child; None if bodies are left out."""
+        reached, order = {"world"}, []
+        left = [name for name in self.hinges if name not in cut]
+        while left:
+            found = next((n for n in left if len(reached & set(self.hinges[n][:2])) == 1), None)
+            if found is None:
+                return None
+            left.remove(found)
+            one, two = self.hinges[found][:2]
+            parent, child = (one, two) if one in reached else (two, one)
+            reached.add(child)
+            order.append((found, parent, child))
+        return order if len(reached) == len(self.bodies) + 1 else None
+
+    def built(self, cut, swap=False):
+        """Return the mechanism with these hinges as loops; `swap`: seen from their other bodies."""
+        b = da.Builder("graph", gravity=self.gravity)
+        for name, (mass, center, moments) in self.bodies.items():
+            b.body(name, mass=mass, center=center, inertia=moments)
+        for name, parent, child in self._order(cut):
+            *_, point, axis = self.hinges[name]
+            b.joint(name, "revolute", parent=parent, child=child, axis=axis, placement=point, child_placement=point)
+        for name in cut:
+            one, two, point, axis = self.hinges[name]
+            one, two = (two, one) if swap else (one, two)
+            b.loop(name, "revolute", one, two, placement=point, other_placement=point, axis=axis)
+        return b.build()
+
+
+def loop_graph(points, axes):
+    """Return a closed chain of links between hinges."""
+    count = len(points) - 1
+    names = ["world", *(f"link {i}" for i in range(count)), "world"]
+    bodies = {}
+    for i in range(count):
+        middle = (np.asarray(points[i]) + points[i + 1]) / 2 + [0.02 * i, -0.03, 0.01]
+        bodies[f"link {i}"] = (1.0 + 0.3 * i, tuple(middle), (0.1, 0.11 + 0.01 * i, 0.09))
+    hinges = {f"hinge {i}": (names[i + 1], names[i], tuple(points[i]), tuple(axes[i])) for i in range(count + 1)}
+    return Graph(bodies, hinges)
+
+
+def bricard_graph():
+    points = [[0, 0, 0], [1, 0, 0], [1, -1, 0], [1, -1, 1], [0, -1, 1], [0, 0, 1]]
+    x, y, z = np.eye(3)
+    return loop_graph(points, [y, z, x, y, z, x])
+
+
+def five_bar_graph():
+    """Return a parallel five-bar: two cranks and two rods in a plane, not parallel to the ground's axes."""
+    points = [[0, 0, 0], [-0.4, 0.8, 0], [0.5, 1.6, 0], [1.4, 0.9, 0], [1.0, 0, 0]]
+    return loop_graph(points, [[0, 0, 1.0]] * 5)
+
+
+def two_loop_graph():
+    """Return three parallel cranks under one coupler, all in space: two loops, 21 spanning trees or fewer."""
+    bodies = {f"crank {i}": (1.0 + i, (i + 0.5, 0.4, 0.05 * i), (0.1, 0.12, 0.1)) for i in range(3)}
+    bodies["coupler"] = (3.0, (2.1, 0.8, 0.02), (0.3, 0.9, 1.0))
+    hinges = {f"foot {i}": (f"crank {i}", "world", (i, 0, 0), Z) for i in range(3)}
+    hinges |= {f"head {i}": ("coupler", f"crank {i}", (i + 1.0, 0.8, 0), Z) for i in range(3)}
+    return Graph(bodies, hinges)
+
+
+def moving(mechanism):
+    """Return the velocities of the mechanism's motions, told by the kinetic energy and the speed of the first body."""
+    q = mechanism.neutral()
+    M, A = mechanism.mass_matrix(q), mechanism.jacobian(q)
+    Z = np.linalg.svd(A)[2][np.linalg.matrix_rank(A, tol=1e-9) :].T
+    J = np.concatenate([mechanism.frame_jacobian(q, name, "world") for name in sorted(b.name for b in mechanism.bodies)])
+    v = Z @ eigh(Z.T @ (J.T @ J) @ Z, Z.T @ M @ Z)[1][:, -1]
+    v = v / np.sqrt(v @ M @ v)
+    return q, v * np.sign((J @ v)[np.argmax(np.abs(J @ v))])
+
+
+@pytest.mark.parametrize("make", [bricard_graph, five_bar_graph, two_loop_graph])
+def test_no_cut_and_no_root_changes_a_joint_force(make, interpreted):
+    """Wrenches, their uniqueness, their family and the member that is chosen: the same for every spanning tree."""
+    graph = make()
+    known, members = None, None
+    cuts = graph.cuts()
+    for cut in cuts[:: max(1, len(cuts) // 6)]:
+        mechanism = graph.built(cut, swap=len(cut[0]) % 2 == 0)
+        q, v = moving(mechanism)
+        forces = mechanism.joint_forces(q, v, axes="world")
+        signs = {at.name: 1.0 if at.child == graph.hinges[at.name][0] else -1.0 for at in forces.table}
+        names = list(graph.hinges)
+        W = np.array([signs[name] * forces[name].wrench for name in names])
+        unique = np.array([forces[name].unique for name in names])
+        T = np.array([[signs[name] * forces[name].family[j] for name in names] for j in range(len(forces.family))])
+        T = T.reshape(len(forces.family), -1).T
+        if known is None:
+            known, members = (W, unique), T
+        np.testing.assert_allclose(W, known[0], atol=1e-9 * np.abs(known[0]).max())
+        np.testing.assert_array_equal(unique, known[1])
+        assert T.shape == members.shape
+        np.testing.assert_allclose(members @ np.linalg.lstsq(members, T, rcond=None)[0], T, atol=1e-9)
+    assert not unique.all() and unique.any()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which components are unique: published examples (M. Wojtyra, Multibody System Dynamics 14 (2005) 23-46).
+
+
+def test_spatial_parallelogram_leaves_all_hinges_open(interpreted):
+    """Wojtyra's example with five bodies and hinges alone: in the plane of motion two of three cranks hold the coupler.
+
+    The loop of one crank fewer is determined in its plane, and open across it: forces along the axes, moments about
+    the two others.
+    """
+    mechanism = overconstrained.parallelogram(cranks=2)
+    mechanism, q = mechanism if isinstance(mechanism, tuple) else (mechanism, None)
+    q = mechanism.assemble(mechanism.neutral()).q if q is None else q
+    forces = mechanism.joint_forces(q, np.zeros(mechanism.nv), axes="world")
+    assert set(forces.not_unique) == set(forces.names)
+    assert all(set(parts) == {"force z", "moment x", "moment y"} for parts in forces.not_unique.values())
+    assert len(forces.family) == 3
+
+
+def test_a_door_on_two_hinges_leaves_the_axial_force_and_two_moments_open(interpreted):
+    """Five rows of the second hinge repeat those of the first: of its 10 reactions only few are determined.
+
+    The sum of the axial forces is the weight; radial forces and moments across the axis trade against each other.
+    """
+    door = hinged_door()
+    forces = door.joint_forces(door.neutral(), np.zeros(door.nv))
+    assert forces.not_unique == {
+        name: ("force x", "force y", "force z", "moment x", "moment y") for name in ("lower", "upper")
+    }
+    assert len(forces.family) == 5
+    assert forces["lower"].force[2] + forces["upper"].force[2] == pytest.approx(20 * 9.81)
+    np.testing.assert_allclose(forces["lower"].force, forces["upper"].force * [-1, -1, 1], atol=1e-9)
+
+
+def hinged_door():
+    """Return a door of 20 kg on two hinges."""
+    b = da.Builder("door")
+    b.body("leaf", mass=20.0, center=(0.5, 0, 1), inertia=(7, 8.5, 1.7))
+    b.joint("lower", "revolute", parent="world", child="leaf", axis=Z, position=(0, 0, 0.2), child_placement=(0, 0, 0.2))
+    b.loop("upper", "revolute", "leaf", "world", placement=(0, 0, 1.8), other_placement=(0, 0, 1.8), axis=Z)
+    return b.build()
+
+
+def test_a_parallel_five_bar_is_solvable_with_two_ball_joints_and_names_what_one_leaves_open(interpreted):
+    """A rod between balls holds one distance: all reactions are unique. With one ball the loop holds a direction twice."""
+    b = da.Builder("five-bar", gravity=(0, -9.81, 0))
+    places = {"left crank": (0, 0, 0), "right crank": (1.0, 0, 0)}
+    for name, place in places.items():
+        b.body(name, mass=1.0, center=(0, 0.4, 0), inertia=(0.05, 0.01, 0.05))
+        b.joint(f"{name} foot", "revolute", parent="world", child=name, axis=Z, position=place)
+    for side in ("left", "right"):
+        b.body(f"{side} rod", mass=0.8, center=(0.1, 0.35, 0), inertia=(0.04, 0.01, 0.04))
+    b.joint("left elbow", "revolute", parent="left crank", child="left rod", axis=Z, position=(0, 0.8, 0))
+    b.joint("right elbow", "spherical", parent="right crank", child="right rod", position=(0, 0.8, 0))
+    b.frame("left tip", "left rod", position=(0.5, 0.6, 0))
+    b.frame("right tip", "right rod", position=(-0.5, 0.6, 0))
+    tree = b.build()
+    balls = tree.constrain(da.Point("right tip", "left tip", name="tip"))
+    hinges = tree.constrain(da.Revolute("right tip", "left tip", axis=Z, name="tip"))
+    forces = balls.joint_forces(balls.neutral(), np.zeros(balls.nv))
+    assert forces.unique.all(), forces.not_unique
+    free = FreeBodies(balls, balls.neutral(), np.zeros(balls.nv), forces.acceleration)
+    np.testing.assert_allclose(forces.wrenches, free.wrenches(), atol=1e-9)
+    forces = hinges.joint_forces(hinges.neutral(), np.zeros(hinges.nv))
+    free = FreeBodies(hinges, hinges.neutral(), np.zeros(hinges.nv), forces.acceleration)
+    np.testing.assert_array_equal(forces.unique, free.unique())
+    assert forces.not_unique["right elbow"] == ("force z",) and "force x" not in forces.not_unique["tip"]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Which member of the family.
+
+
+def test_flexible_hinges_share_as_bodies_on_springs_do_however_stiff(interpreted):
+    """A leaf on two bushings: linear springs give the same forces for every stiffness of one ratio; rigid is the limit.
+
+    The twin holds the leaf by six-component springs and solves for its displacement.
+    """
+    door = hinged_door()
+    soft, stiff = np.array([3e5, 2e5, 1e5, 400.0, 300.0, np.inf]), np.array([7e5, 9e5, 4e5, 900.0, 800.0, np.inf])
+    rigid = door.joint_forces(door.neutral(), [0.0], flexible={"lower": soft, "upper": stiff})
+    assert rigid.unique.all() and "'lower', 'upper'" in rigid.choice
+    for scale in (1.0, 1e3):
+        spring = {name: scale * np.where(np.isinf(k), 0.0, k) for name, k in (("lower", soft), ("upper", stiff))}
+        K, load = np.zeros((6, 6)), np.concatenate([[0, 0, -20 * 9.81], np.cross([0.5, 0, 1], [0, 0, -20 * 9.81])])
+        moves = {name: displacement(np.array([0, 0, z])) for name, z in (("lower", 0.2), ("upper", 1.8))}
+        for name, J in moves.items():
+            K += J.T @ np.diag(spring[name]) @ J
+        held = np.delete(np.arange(6), 5)  # the door swings freely
+        x = np.zeros(6)
+        x[held] = np.linalg.solve(K[np.ix_(held, held)], load[held])
+        for name, J in moves.items():
+            np.testing.assert_allclose(-spring[name] * (J @ x), rigid[name].wrench, atol=1e-8)
+    one = door.joint_forces(door.neutral(), [0.0], flexible={"upper": 1e6})
+    np.testing.assert_allclose(one["upper"].force, 0, atol=1e-9)  # what gives way leaves the load to what is rigid
+    assert not one.unique[:, 3:5].any() and "leave open" in one.choice
+
+
+def displacement(point):
+    """Return the map from a body's small displacement (at the origin) and turn to those at a point."""
+    x, y, z = point
+    return np.block([[np.eye(3), -np.array([[0, -z, y], [z, 0, -x], [-y, x, 0]])], [np.zeros((3, 3)), np.eye(3)]])
+
+
+def test_flexible_words_that_make_no_sense_are_refused(interpreted):
+    door = hinged_door()
+    still = door.neutral(), np.zeros(1)
+    with pytest.raises(da.ModelError, match="upper"):
+        door.joint_forces(*still, flexible={"uper": 1e6})
+    with pytest.raises(da.ModelError, match="must be positive"):
+        door.joint_forces(*still, flexible={"upper": -1e6})
+    with pytest.raises(da.ModelError, match="'child', 'parent', 'world'"):
+        door.joint_forces(*still, axes="body")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Other questions: parts of a wrench, axes, springs and motors, rest, inverse dynamics, kernels.
+
+
+def test_parts_axes_springs_and_motors(interpreted):
+    """Of a screw, a cardan joint and a spring: power is that of the working part; turning axes turns the wrench."""
+    b = da.Builder("parts")
+    kinds = {"screw": "helical", "cardan": "universal", "hinge": "revolute", "bolt": "fixed"}
+    parent = "world"
+    for name, kind in kinds.items():
+        b.body(f"{name} body", mass=1.0, center=(0.1, 0.2, 0.05), inertia=(0.02, 0.03, 0.04))
+        b.joint(name, kind, parent=parent, child=f"{name} body", axis=(0.2, 0.3, 1.0), axis2=(1, 0.2, 0), pitch=0.05,
+                position=(0.3, 0.1, 0.2), rotation=(0.1, 0.2, 0.3, 0.9), child_placement=(0.05, 0, 0.1),
+                **({"damping": 0.3, "armature": 0.1} if name == "hinge" else {}))  # fmt: skip
+        parent = f"{name} body"
+    b.frame("anchor", "world", position=(1, 1, 1))
+    b.spring("wire", "bolt body", "anchor", stiffness=100.0, rest=0.5)
+    b.actuator("motor", "hinge", gear=2.0)
+    m = b.build()
+    rng = np.random.default_rng(0)
+    q, v, tau = m.random(rng), rng.standard_normal(m.nv), rng.standard_normal(m.nv)
+    forces = m.joint_forces(q, v, tau)
+    a = forces.acceleration
+    resist = np.zeros(m.nv)
+    resist[m.index_v("hinge")] = 0.3 * v[m.index_v("hinge")] + 0.1 * a[m.index_v("hinge")]
+    free = FreeBodies(m, q, v, a, tau - resist)
+    R, p = m.kinematics(q, "bolt body")
+    pull = np.array([1.0, 1, 1]) - p
+    length = np.linalg.norm(pull)
+    wire = 100 * (length - 0.5) * pull / length
+    np.testing.assert_allclose(forces["wire"].force, R.T @ wire, atol=1e-10)
+    free.b[-6:] -= np.concatenate([wire, np.cross(-R @ m.body("bolt body").inertia.center, wire)])
+    free.x = np.linalg.lstsq(free.E, free.b, rcond=None)[0]
+    assert free.imbalance < 1e-9
+    for i, name in enumerate(kinds):
+        np.testing.assert_allclose(forces[name].wrench, free.wrenches()[i], atol=1e-9)
+        world, other = forces.in_axes("world")[name], forces.in_axes("parent")[name]
+        assert np.linalg.norm(world.force) == pytest.approx(np.linalg.norm(other.force))
+        R, _ = m.kinematics(q, m.joint(name).child)
+        np.testing.assert_allclose(R @ forces[name].force, world.force, atol=1e-10)
+        np.testing.assert_allclose(forces[name].constraint + forces[name].working, forces[name].wrench)
+    assert not forces["bolt"].working.any() and forces["wire"].constraint == pytest.approx(np.zeros(6))
+    axis = np.array(m.joint("hinge").axis)
+    np.testing.assert_allclose(forces["motor"].moment, tau[m.index_v("hinge")] * axis, atol=1e-12)
+    assert "wire" in str(forces) and "force x" in str(forces["screw"])
+
+
+@pytest.mark.parametrize("axes", ["child", "parent", "world"])
+def test_the_kernel_says_what_the_method_says(axes, interpreted):
+    """One function for forward dynamics and wrenches: of a tree, and of a loop whose wrenches are unique."""
+    slider = closed.slider_crank()
+    for mechanism, q in ((slider, slider.assemble([0.7, -1.0, 1.1]).q), (closed.branched(), None)):
+        q = mechanism.random(0) if q is None else q
+        rng = np.random.default_rng(1)
+        v, tau = mechanism.project(q, rng.standard_normal(mechanism.nv))[1], rng.standard_normal(mechanism.nv)
+        W, a, lam, status = mechanism.compile("joint_forces", axes=axes)(q, v, tau, np.zeros(1))
+        forces = mechanism.joint_forces(q, v, tau, axes=axes)
+        np.testing.assert_allclose(a, forces.acceleration, atol=1e-8)
+        assert int(status[0]) == forces.status
+        size = np.abs(W).max()
+        np.testing.assert_allclose(W[forces.unique], forces.wrenches[forces.unique], atol=1e-9 * size)
+        some = mechanism.compile("joint_forces", axes=axes, joints=forces.names[:1])(q, v, tau, np.zeros(1))[0]
+        np.testing.assert_allclose(some.ravel(), W[0], atol=1e-9 * size)
+
+
+def test_rest_and_inverse_dynamics_of_a_standing_robot():
+    """Feet may press against each other: 6 internal forces, so that no foot's force and no knee's torque is unique."""
+    robot = GO2.in_contact()
+    motors = [joint.name for joint in robot.joints if joint.kind == "revolute"]
+    q = np.tile(robot.neutral(), (2, 1))
+    q[:, 7:] = [0.0, 0.8, -1.6] * 4
+    still = np.zeros_like(q[:, 1:])
+    answer = robot.inverse(q, still, still, actuated=motors)
+    tau, lam, status = answer
+    assert (status == da.Status.REDUNDANT).all()
+    assert answer.unique.shape == (2, 12) and not answer.unique.any()
+    assert answer.tau_unique[:, :6].all() and not answer.tau_unique[:, 6:].any()
+    forces = answer.joint_forces
+    assert forces.family.shape[1] == 6 and not forces["FL_foot"].unique[:, :3].any()
+    weight = sum(forces[foot].force for foot in GO2.frames)
+    np.testing.assert_allclose(np.linalg.norm(weight, axis=1), robot.mass * 9.81, rtol=1e-9)
+    np.testing.assert_allclose(forces["FL_calf_joint"].working[:, 4], tau[:, robot.index_v("FL_calf_joint")][:, 0], atol=1e-9)
+    again = robot.joint_forces(q, still, tau)  # under these torques the feet's forces are determined
+    assert again.unique.all()
+    np.testing.assert_allclose(again.wrenches, forces.wrenches, atol=1e-7)
+    with pytest.raises(da.ModelError, match="motors' forces"):
+        forces.with_flexible({"FL_foot": 1e5})
+
+
+def test_joint_forces_at_rest(interpreted):
+    """A crank that hangs: its hinge bears the weight of all that the other hinge does not."""
+    four_bar = closed.four_bar(da.Revolute, axis=Z)
+    rest = four_bar.equilibrium(np.array([-1.0, 0.5, -1.5]))
+    forces = rest.joint_forces.in_axes("world")
+    weight = -four_bar.mass * np.array(four_bar.gravity)
+    np.testing.assert_allclose(forces["A"].force + forces["D"].force, weight, atol=1e-6)
+    free = FreeBodies(four_bar, rest.q, np.zeros(3), np.zeros(3))
+    np.testing.assert_allclose(rest.joint_forces.wrenches[:, :2], free.wrenches()[:, :2], atol=1e-6)
+
+
+def test_an_expression_acts_on_the_bodies_of_its_frames(interpreted):
+    """The same rod as a distance between frames and as an expression: hinges bear the same."""
+    import casadi as ca
+
+    b = da.Builder("arm", gravity=(0, -9.81, 0.5))
+    for i, parent in enumerate(("world", "link 0")):
+        b.body(f"link {i}", mass=1.0, center=(0.5, 0.1, 0), inertia=(0.1, 0.2, 0.2))
+        b.joint(f"hinge {i}", "revolute", parent=parent, child=f"link {i}", axis=(0, 0.1, 1), position=(i, 0, 0))
+    b.frame("hand", "link 1", position=(1, 0, 0.1))
+    arm = b.build()
+
+    def rod(k):
+        d = k.frame("hand").position - np.array([[1.0], [2.0], [0.0]])
+        return (ca.dot(d, d) - 2.0) / 2
+
+    q = np.array([0.3, 0.4])
+    length = float(np.linalg.norm(arm.kinematics(q, "hand")[1] - [1, 2, 0]))
+    one = arm.constrain(da.Distance("hand", at=(1, 2, 0), length=length))
+    other = arm.constrain(da.Expression(rod, name="rod"))
+    v = one.project(q, np.array([1.0, -0.3]))[1]
+    expected, found = (m.joint_forces(q, v) for m in (one, other))
+    assert set(found.names) == {"hinge 0", "hinge 1"}
+    np.testing.assert_allclose(found.wrenches, expected.wrenches[:2], atol=1e-9)

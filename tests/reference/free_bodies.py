@@ -103,6 +103,8 @@ class FreeBodies:
         """Return B and the known part, in the child's axes, and the rotation of these to the world."""
         k = self.m.body_index(at.child)
         turn = (np.eye(3) if k < 0 else self.R[k]) @ at.place.rotation
+        if at.group == "spring":  # no unknown: whoever asks adds its force to `b`
+            return np.zeros((6, 0)), np.zeros(6), turn
         if at.group != "joint":
             return free_wrenches(at.kind, getattr(self.m.all_constraints[at.number], "axis", None)), np.zeros(6), turn
         joint, kind = self.m.joints[at.number], KINDS[at.kind]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +13,7 @@ from dalembert.simulate.events.record import MODES, Mode
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from dalembert.simulate.joint_forces import JointForceHistory
     from dalembert.simulate.trajectory import Trajectory
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -137,6 +138,25 @@ def _forces(axes: Any, run: Any) -> None:
     _lines(axes, run.t, run.forces, tuple(names), "friction force, N")
 
 
+def _joint_forces(axes: Any, run: Any) -> None:
+    """Draw the size of the force in every joint."""
+    draw_joint_forces(axes, run.joint_forces, None, "force")
+
+
+def draw_joint_forces(axes: Any, forces: JointForceHistory, names: Sequence[str] | None, what: str) -> None:
+    """Draw the size of forces or moments of joints over time; those that are not unique are dotted."""
+    names = tuple(name for name in forces if forces[name].kind != "free") if names is None else tuple(names)
+    values = np.array([np.linalg.norm(getattr(forces[name], what), axis=1) for name in names]).T
+    part = slice(0, 3) if what == "force" else slice(3, 6)
+    _lines(axes, forces.t, values.reshape(forces.t.size, len(names)), names, f"{what}, {'N' if what == 'force' else 'N m'}")
+    for line in axes.get_lines():
+        name = str(line.get_label())
+        if name in names and not forces[name].unique[..., part].all():
+            line.set(linestyle=":", label=f"{name} (not unique)")
+    if axes.get_legend_handles_labels()[0]:
+        axes.legend(frameon=False, fontsize=8, loc="lower center", bbox_to_anchor=(0.5, 1.0), ncols=6)
+
+
 def _unknowns(axes: Any, run: Any) -> None:
     _lines(axes, run.t, run.x, run.unknowns, "unknown")
 
@@ -202,6 +222,7 @@ PANELS: dict[str, Callable[[Any, Any], None]] = {
     "accelerations": _accelerations,
     "reactions": _reactions,
     "forces": _forces,
+    "joint_forces": _joint_forces,
     "unknowns": _unknowns,
     "energy": _energy,
     "residuals": _residuals,

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 
@@ -109,8 +109,8 @@ class JointForces(Mapping[str, JointForce]):
 
     Attributes
     ----------
-    mechanism, table
-        Whose they are; the joints, loops, constraints and springs in order.
+    mechanism, table, q
+        Whose they are; the joints, loops, constraints and springs in order; the configuration, (..., nq).
     axes
         In which the wrenches are: "child", "parent" or "world"; `in_axes` tells them in others.
     wrenches
@@ -127,14 +127,19 @@ class JointForces(Mapping[str, JointForce]):
         In words, which member of the family the wrenches are.
     rotations
         Of the joints' frames on the child and on the parent in the world, (..., k, 3, 3) each.
+    multiplier_family
+        What members of the family add to the multipliers, (..., r, m).
     noise
         Part of a member of the family that is rounding, (...).
     motors
         Per actuator the number of its joint and the wrench that it adds there, (..., 6).
+    given
+        What has chosen the member, so that `with_flexible` cannot; else nothing.
     """
 
     mechanism: Mechanism = field(repr=False)
     table: tuple[Transmission, ...] = field(repr=False)
+    q: Float[Array, "*batch nq"] = field(repr=False)
     axes: str
     wrenches: Float[Array, "*batch k 6"]
     working: Float[Array, "*batch k 6"]
@@ -145,8 +150,10 @@ class JointForces(Mapping[str, JointForce]):
     status: Any
     choice: str
     rotations: tuple[Array, Array] = field(repr=False)
+    multiplier_family: Array = field(repr=False)
     noise: Array = field(repr=False)
     motors: Mapping[str, tuple[int, Array]] = field(default_factory=dict, repr=False)
+    given: str = field(default="", repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -199,7 +206,7 @@ class JointForces(Mapping[str, JointForce]):
     def __len__(self) -> int:
         return len(self.table)
 
-    def in_axes(self, axes: str) -> JointForces:
+    def in_axes(self, axes: str) -> Self:
         """Return the same wrenches in other axes: "child", "parent" or "world"."""
         if axes not in AXES:
             raise ModelError(f"axes={axes!r}: joint forces are told in the axes of {', '.join(map(repr, AXES))}")
@@ -217,6 +224,39 @@ class JointForces(Mapping[str, JointForce]):
         return replace(
             self, axes=axes, wrenches=parts[0], working=parts[1], family=family, unique=unique, motors=motors
         )
+
+    def with_flexible(self, flexible: Mapping[str, Any] | None) -> Self:
+        """Return the member of least elastic energy in joints of given stiffness, all others rigid.
+
+        Parameters
+        ----------
+        flexible
+            Per joint a number (N/m; turns stay rigid), a pair (N/m, N m/rad), or an array of six along and about the
+            child's axes. What these joints leave open goes to joints that give way alike, as all do without `flexible`.
+        """
+        if self.given:
+            raise ModelError(
+                f"these wrenches go with {self.given} that are given; mechanism.joint_forces(q, v, tau, flexible=...) "
+                "has those of flexible joints under the same forces"
+            )
+        child = self.in_axes("child")
+        m, shape, (r, k) = self.mechanism, self.wrenches.shape[:-2], self.family.shape[-3:-1]
+        count = int(np.prod(shape))
+        W, T = child.wrenches.reshape(count, k, 6), child.family.reshape(count, r, k, 6)
+        z, free = chosen_members(m, W, T, flexible)
+        W, left = W + np.einsum("nr,nrkc->nkc", z, T), np.einsum("nrj,nrkc->njkc", free, T)
+        basis = self.multiplier_family.reshape(count, r, len(m.names))
+        lam = self.multipliers + np.einsum("nr,nrm->nm", z, basis).reshape(self.multipliers.shape)
+        wide = free.shape[2]
+        left, basis = left.reshape(*shape, wide, k, 6), np.einsum("nrj,nrm->njm", free, basis)
+        solved = np.isfinite(W).all(axis=(-2, -1)).reshape(shape)[..., None, None]
+        return replace(
+            child, wrenches=W.reshape(*shape, k, 6), multipliers=lam, family=left,
+            working=working_parts(m, self.q.reshape(count, m.nq), W).reshape(*shape, k, 6),
+            unique=unique_components(left, self.noise, length_of(m)) & solved,
+            multiplier_family=basis.reshape(*shape, wide, len(m.names)),
+            choice=_words(m, self.status, bool(T.any()), flexible, bool(left.any())),
+        ).in_axes(self.axes)  # fmt: skip
 
     def __str__(self) -> str:
         if self.wrenches.ndim > 2:
@@ -255,10 +295,9 @@ def joint_forces(
 ) -> JointForces:
     """Return the wrenches of forward dynamics."""
     solution = mechanism.forward(q, v, force, t)
-    known = KnownMotion.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status)
-    drive = np.zeros(mechanism.nv) if force is None else vectors(force, mechanism.nv, "force")
-    drive = np.broadcast_to(drive, (*known.shape, mechanism.nv)).reshape(-1, mechanism.nv)
-    return replace(known, drive=drive).joint_forces(axes, flexible)
+    drive = np.zeros(mechanism.nv) if force is None else force
+    known = KnownMotion.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, drive)
+    return known.joint_forces(axes, flexible)
 
 
 @dataclass(frozen=True, eq=False)
@@ -293,7 +332,7 @@ class KnownMotion:
 
     @classmethod
     def of(
-        cls, mechanism: Mechanism, q: Any, v: Any, a: Any, lam: Any, t: Any, status: Any, passive: Array | None = None
+        cls, mechanism: Mechanism, q: Any, v: Any, a: Any, lam: Any, t: Any, status: Any, drive: Any = None
     ) -> KnownMotion:
         """Check and flatten a batch."""
         q, n, m = on_manifold(mechanism, q), mechanism.nv, len(mechanism.names)
@@ -303,7 +342,9 @@ class KnownMotion:
         count = int(np.prod(shape))
         flat = [np.broadcast_to(x, (*shape, x.shape[-1])).reshape(count, x.shape[-1]) for x in parts]
         rest = [np.broadcast_to(x, shape).reshape(-1) for x in (t, codes)]
-        return cls(mechanism, shape, *flat, *rest, passive)
+        if drive is not None:
+            drive = np.broadcast_to(vectors(drive, n, "force"), (*shape, n)).reshape(count, n)
+        return cls(mechanism, shape, *flat, *rest, drive=drive)
 
     @property
     def solved(self) -> Array:
@@ -312,29 +353,25 @@ class KnownMotion:
 
     def joint_forces(self, axes: str = "child", flexible: Mapping[str, Any] | None = None) -> JointForces:
         """Return the wrenches, their families, and the member of each that joints with compliance choose."""
-        m = self.mechanism
+        m, shaped = self.mechanism, self._shaped
+        W, family = self._wrenches(self.lam), self.family()
+        T, lam = self.of_multipliers(family), self.lam.copy()
+        W[~self.solved], lam[~self.solved] = np.nan, np.nan
+        looked_at = (self.status == Status.REDUNDANT) & (family.dimension == 0)
+        status = np.where(looked_at, int(Status.UNIQUE), self.status)
         rotations = rotations_of(m, self.q)
-        lam, W, family = self.lam, self._wrenches(self.lam), self.family()
-        T = self._of_multipliers(family)
-        chosen = chosen_members(m, W, T, family, flexible)
-        W = W + np.einsum("nr,nrkc->nkc", chosen.z, T)
-        lam = lam + np.einsum("nmr,nr->nm", family.basis, chosen.z)
-        unsolved = ~self.solved
-        W[unsolved], lam[unsolved] = np.nan, np.nan
-        table = transmissions(m)
-        result = JointForces(
-            m, table, "child", self._shaped(W), self._shaped(working_parts(m, self.q, W)), self._shaped(chosen.left),
-            self._shaped(unique_components(chosen.left, family.noise, length_of(m)) & ~unsolved[:, None, None]),
-            self._shaped(self.a), self._shaped(lam), self._status(), self._words(chosen),
-            (self._shaped(rotations[0]), self._shaped(rotations[1])), self._shaped(family.noise), self._motors(),
+        first = JointForces(
+            m, transmissions(m), shaped(self.q), "child", shaped(W), shaped(W), shaped(T), shaped(np.ones_like(W, bool)),
+            shaped(self.a), shaped(lam), shaped(status) if self.shape else Status(int(status[0])), "",
+            (shaped(rotations[0]), shaped(rotations[1])), shaped(np.swapaxes(family.basis, 1, 2)), shaped(family.noise),
+            self._motors(),
         )  # fmt: skip
-        return result.in_axes(axes)
+        return first.with_flexible(flexible).in_axes(axes)
 
-    def _words(self, chosen: ChosenMembers) -> str:
-        """Return which member was taken, or why there are no wrenches."""
-        if self.solved.any() or not self.status.size:
-            return chosen.words
-        return f"no wrenches: {Status(int(self.status[0])).message}"
+    def family(self) -> MultiplierFamily:
+        """Return what may be added to the multipliers."""
+        suspect = self.solved if self.passive is not None else self.solved & (self.status != Status.UNIQUE)
+        return multiplier_families(self.mechanism, self.q, self.t, self.passive, suspect)
 
     def _motors(self) -> dict[str, tuple[int, Array]]:
         """Return what every motor adds to the wrench of its joint, in the child's axes."""
@@ -352,11 +389,6 @@ class KnownMotion:
             motors[motor.name] = i, self._shaped(wrench)
         return motors
 
-    def family(self) -> MultiplierFamily:
-        """Return what may be added to the multipliers."""
-        suspect = self.solved if self.passive is not None else self.solved & (self.status != Status.UNIQUE)
-        return multiplier_families(self.mechanism, self.q, self.t, self.passive, suspect)
-
     def _wrenches(self, lam: Array) -> Array:
         names = tuple(self.external)
         options = {"external": names} if names else {}
@@ -365,7 +397,7 @@ class KnownMotion:
         W = kernel(self.q, self.v, self.a, lam, self.t[:, None], *outer)
         return np.array(W, dtype=float).reshape(len(self.q), len(transmissions(self.mechanism)), 6)
 
-    def _of_multipliers(self, family: MultiplierFamily) -> Array:
+    def of_multipliers(self, family: MultiplierFamily) -> Array:
         """Return T: what every member of the family does to the wrenches, (N, r, k, 6)."""
         count, m, r = family.basis.shape
         k = len(transmissions(self.mechanism))
@@ -381,9 +413,6 @@ class KnownMotion:
 
     def _shaped(self, x: Array) -> Array:
         return x.reshape((*self.shape, *x.shape[1:]))
-
-    def _status(self) -> Any:
-        return Status(int(self.status[0])) if not self.shape else self._shaped(self.status)
 
 
 def rotations_of(mechanism: Mechanism, q: Array) -> tuple[Array, Array]:
@@ -448,6 +477,104 @@ def unique_components(family: Array, noise: Any, length: float) -> Array:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+# Inverse dynamics: forces of motors, and the loads of bearings that go with them.
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamics:
+    """Forces that cause a motion: `tau, multipliers, status = ...` unpacks them.
+
+    Attributes
+    ----------
+    tau
+        Forces along the coordinates, (..., nv): the least sum of squares, zero where nothing is driven.
+    multipliers
+        (..., m), the least that go with them.
+    status
+        `da.Status` per sample, (...): `REDUNDANT` where tau or the multipliers are one choice of a family.
+    mechanism, state, actuated
+        What was asked: (q, v, a, t), and the driven joints.
+    """
+
+    tau: Float[Array, "*batch nv"]
+    multipliers: Float[Array, "*batch m"]
+    status: Any
+    mechanism: Mechanism = field(repr=False)
+    state: tuple[Any, Any, Any, Any] = field(repr=False)
+    actuated: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Unpack as the outputs of the kernel."""
+        return iter((self.tau, self.multipliers, self.status))
+
+    def __getitem__(self, i: int) -> Any:
+        """Return tau, multipliers or status by number."""
+        return (self.tau, self.multipliers, self.status)[i]
+
+    def __len__(self) -> int:
+        return 3
+
+    @cached_property
+    def _passive(self) -> Array:
+        """Coordinates that no motor drives."""
+        from dalembert.model.mechanism.joint_values import driven_coordinates
+
+        driven = driven_coordinates(self.mechanism, self.actuated)
+        return np.setdiff1d(np.arange(self.mechanism.nv), driven)
+
+    @cached_property
+    def _motion(self) -> KnownMotion:
+        q, v, a, t = self.state
+        known = KnownMotion.of(self.mechanism, q, v, a, self.multipliers, t, self.status, self.tau)
+        # rows that depend on each other are looked for in every sample that has an answer
+        return replace(known, status=np.where(known.solved, int(Status.REDUNDANT), known.status))
+
+    @cached_property
+    def _family(self) -> MultiplierFamily:
+        """What motors and rows may do against each other without changing the motion."""
+        return replace(self._motion, passive=self._passive).family()
+
+    @property
+    def unique(self) -> Bool[Array, "*batch m"]:
+        """Per row and sample, whether its multiplier is the same however the motors share the work."""
+        known = self._motion
+        return (self._family.unique & known.solved[:, None]).reshape(*known.shape, -1)
+
+    @property
+    def tau_unique(self) -> Bool[Array, "*batch nv"]:
+        """Per coordinate and sample, whether its motor has no choice."""
+        known, family = self._motion, self._family
+        A = np.asarray(self.mechanism.jacobian(known.q, known.t)) if self.mechanism.names else np.zeros((0, 0, 0))
+        if not self.mechanism.names:
+            return np.broadcast_to(known.solved[:, None], known.v.shape).reshape(*known.shape, -1)
+        change = np.abs(np.einsum("nmk,nmr->nkr", A, family.basis)).max(axis=2, initial=0.0)
+        sizes = np.einsum("nmk,nmr->nkr", np.abs(A), np.abs(family.basis)).max(axis=2, initial=0.0)
+        driven = np.ones(self.mechanism.nv, dtype=bool)
+        driven[self._passive] = False
+        level = np.array([negligible_level(float(x)) for x in family.noise])[:, None]
+        return ((change <= level * np.maximum(sizes, 0.0)) | ~driven).reshape(*known.shape, -1)
+
+    @cached_property
+    def joint_forces(self) -> JointForces:
+        """Loads of all bearings under these motors, in the axes of the joints' frames on the child.
+
+        `unique` counts all that motors could share otherwise. Of what they cannot reach (null(A^T)) the wrenches have
+        the member of least elastic energy, all joints giving way alike.
+        """
+        known = self._motion
+        forces = known.joint_forces()
+        T = known.of_multipliers(self._family)
+        family = T.reshape(*known.shape, *T.shape[1:])
+        unique = unique_components(family, self._family.noise.reshape(known.shape), length_of(self.mechanism))
+        basis = np.swapaxes(self._family.basis, 1, 2)
+        words = f"least sum of squares of the motors' forces; {forces.choice}" if T.any() else forces.choice
+        return replace(
+            forces, family=family, unique=unique & known.solved.reshape(known.shape)[..., None, None], choice=words,
+            multiplier_family=basis.reshape(*known.shape, *basis.shape[1:]), status=self.status, given="motors' forces",
+        )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------------------------------
 # Which member of a family: the one that joints with compliance would take.
 #
 #     least sum over joints of W^T C W,  W = W0 + T z:      T^T C T z = -T^T C W0
@@ -457,42 +584,29 @@ def unique_components(family: Array, noise: Any, length: float) -> Array:
 # energy in the joints named are left open.
 
 
-@dataclass(frozen=True, eq=False)
-class ChosenMembers:
-    """z (N, r) of every sample, what remains of the family, (N, r', k, 6), and in words why."""
-
-    z: Array
-    left: Array
-    words: str
-
-
 def chosen_members(
-    mechanism: Mechanism, W: Array, T: Array, family: MultiplierFamily, flexible: Mapping[str, Any] | None
-) -> ChosenMembers:
-    """Return the member of least elastic energy; `flexible` gives stiffnesses of joints, all others being rigid."""
-    length = length_of(mechanism)
-    even = np.tile(np.repeat([1.0, 1.0 / length], 3), (W.shape[1], 1))
+    mechanism: Mechanism, W: Array, T: Array, flexible: Mapping[str, Any] | None
+) -> tuple[Array, Array]:
+    """Return z (N, r) of least elastic energy, and the members that `flexible` joints leave open, (N, r, r')."""
+    even = np.tile(np.repeat([1.0, 1.0 / length_of(mechanism)], 3), (W.shape[1], 1))
     even[[at.group == "spring" for at in transmissions(mechanism)]] = 0.0
     roots = None if flexible is None else np.sqrt(compliances(mechanism, flexible))
-    z, left = np.zeros(T.shape[:2]), np.zeros_like(T)
-    for i in np.flatnonzero(family.dimension):
-        r = int(family.dimension[i])
-        z[i, :r], left[i, :r] = _least_energy(W[i], T[i, :r], even, roots)
-    wide = int(np.any(left != 0.0, axis=(0, 2, 3)).sum()) if left.size else 0
-    return ChosenMembers(z, left[:, :wide], _words(mechanism, family, flexible, length, wide))
+    count, r = T.shape[:2]
+    z, free, widest = np.zeros((count, r)), np.zeros((count, r, r)), 0
+    for i in np.flatnonzero((T != 0.0).any(axis=(1, 2, 3)) & np.isfinite(W).all(axis=(1, 2))):
+        members = np.flatnonzero((T[i] != 0.0).any(axis=(1, 2)))
+        z[i, members], left = _least_energy(W[i], T[i, members], even, roots)
+        free[i, members, : left.shape[1]] = left
+        widest = max(widest, left.shape[1])
+    return z, free[:, :, :widest]
 
 
 def _least_energy(W: Array, T: Array, even: Array, roots: Array | None) -> tuple[Array, Array]:
-    """Return z and the members that nothing has decided but the even choice, one below the other."""
-    r, z = len(T), np.zeros(len(T))
-    free = np.eye(r)  # columns: members that are still open
+    """Return z, and as columns the members that nothing has decided but the even choice."""
+    z, free = np.zeros(len(T)), np.eye(len(T))
     if roots is not None:
         z, free = _decided(W, T, roots, z, free)
-    left = np.zeros_like(T)
-    if free.shape[1]:
-        left[: free.shape[1]] = np.einsum("rj,rkc->jkc", free, T)
-        z, _ = _decided(W, T, even, z, free)
-    return z, left
+    return (_decided(W, T, even, z, free)[0] if free.shape[1] else z), free
 
 
 def _decided(W: Array, T: Array, roots: Array, z: Array, free: Array) -> tuple[Array, Array]:
@@ -536,13 +650,14 @@ def six_stiffnesses(name: str, stiffness: Any) -> Array:
     return six
 
 
-def _words(
-    mechanism: Mechanism, family: MultiplierFamily, flexible: Mapping[str, Any] | None, length: float, left: int
-) -> str:
+def _words(mechanism: Mechanism, status: Any, several: bool, flexible: Mapping[str, Any] | None, left: bool) -> str:
     """Return which member was taken, for people."""
-    if not family.dimension.any():
+    codes = np.asarray(status, dtype=int).ravel()
+    if codes.size and (codes > Status.ILL_CONDITIONED).all():
+        return f"no wrenches: {Status(int(codes[0])).message}"
+    if not several:
         return "every wrench is unique"
-    even = f"least elastic energy of joints that give way alike, moments over {length:.3g} m"
+    even = f"least elastic energy of joints that give way alike, moments over {length_of(mechanism):.3g} m"
     if flexible is None:
         return even
     named = f"least elastic energy of {', '.join(map(repr, flexible))}, all others rigid"

@@ -339,7 +339,7 @@ def expression_ends(motion: TreeMotion, constraint: Expression) -> list[Sequence
     free = FreeFrames(motion.world)
     phi = constraint.value(free)
     symbols = [ca.vec(x) for _, _, frame, _ in free.frames for x in (frame.rotation, frame.position, frame.velocity)]
-    values = [ca.vec(ca.SX(x)) for *_, frame in free.frames for x in (frame.rotation, frame.position, frame.velocity)]
+    values = [ca.vec(ca.densify(ca.SX(x))) for *_, frame in free.frames for x in (frame.rotation, frame.position, frame.velocity)]
     rows = []
     for i in range(phi.numel()):
         ends = []
