@@ -24,7 +24,11 @@ def motions(mechanism, q, v, a):
     bodies = {mechanism.ground: ground}
     for joint in mechanism.joints:
         kind = KINDS[joint.kind]
-        qj, vj, aj = q[mechanism.index_q(joint.name)], v[mechanism.index_v(joint.name)], a[mechanism.index_v(joint.name)]
+        qj, vj, aj = (
+            q[mechanism.index_q(joint.name)],
+            v[mechanism.index_v(joint.name)],
+            a[mechanism.index_v(joint.name)],
+        )
         Rp, pp, wp, wdp, sp, ap = bodies[joint.parent]
         R, p = (as_array(x) for x in kind.motion(joint, list(qj)))
         S = as_array(kind.subspace(joint, list(qj))).reshape(6, kind.nv)
@@ -88,7 +92,7 @@ class FreeBodies:
             self._enter(at, turn, B, known, slice(first, first + B.shape[1]))
             first += B.shape[1]
         self.x = np.linalg.lstsq(self.E, self.b, rcond=1e-10)[0]
-        U, s, Vt = np.linalg.svd(self.E)
+        _U, s, Vt = np.linalg.svd(self.E)
         self.null = Vt[np.count_nonzero(s > 1e-9 * s[0]) :].T
 
     def _momentum_rate(self, i, R, p, w, wd, speed, acceleration):

@@ -1,7 +1,7 @@
 """Joint forces along a run: loads of bearings over time, their peaks, their share of the time; contacts included.
 
-The wrenches are those of the samples' accelerations, multipliers and contact forces (`model/mechanism/joint_forces.py`),
-by one call of a kernel for all samples. A run with time stepping (`moreau`) has the mean forces of its steps.
+The wrenches are those of the samples' accelerations, multipliers and contact forces, by one call of a kernel for all
+samples (`model/mechanism/joint_forces.py`). A run with time stepping (`moreau`) has the mean forces of its steps.
 """
 
 from __future__ import annotations
@@ -118,7 +118,8 @@ class JointForceHistory(JointForces):
 
     def __str__(self) -> str:
         width = max((len(name) for name in self), default=5)
-        head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}  {'load, N':>10}"
+        head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}"
+        head += f"  {'load, N':>10}"
         open_ones, lines = self.not_unique, []
         for name, peak in self.peaks.items():
             load = self.equivalent_load(name)
@@ -146,12 +147,14 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
     """Return the wrenches of all samples of a mechanism's run."""
     m = run.moving
     if not isinstance(m, Mechanism):
-        raise UnsupportedError("joint forces are those of a Mechanism; a Lagrangian does not say what bodies are joined")
+        raise UnsupportedError(
+            "joint forces are those of a Mechanism; a Lagrangian does not say what bodies are joined"
+        )
     arrays = (run.q, run.v, run.acceleration, run.multipliers)
     finite = np.logical_and.reduce([np.isfinite(x).all(axis=1) for x in arrays])
     status = np.where(finite, int(Status.REDUNDANT), int(Status.NONFINITE))  # ranks of all samples are looked at
-    known = KnownMotion.of(m, *(np.where(finite[:, None], x, x[:1] if k == 0 else 0.0) for k, x in enumerate(arrays)),
-                           run.t, status)  # fmt: skip
+    q, v, a, lam = (np.where(finite[:, None], x, x[:1] if x is run.q else 0.0) for x in arrays)
+    known = KnownMotion.of(m, q, v, a, lam, run.t, status)
     contacts = contact_loads(run)
     forces = replace(known, external=outer_forces(m, run.q, contacts)).joint_forces()
     base = {each.name: getattr(forces, each.name) for each in fields(JointForces)}

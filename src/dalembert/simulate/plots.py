@@ -148,7 +148,9 @@ def draw_joint_forces(axes: Any, forces: JointForceHistory, names: Sequence[str]
     names = tuple(name for name in forces if forces[name].kind != "free") if names is None else tuple(names)
     values = np.array([np.linalg.norm(getattr(forces[name], what), axis=1) for name in names]).T
     part = slice(0, 3) if what == "force" else slice(3, 6)
-    _lines(axes, forces.t, values.reshape(forces.t.size, len(names)), names, f"{what}, {'N' if what == 'force' else 'N m'}")
+    _lines(
+        axes, forces.t, values.reshape(forces.t.size, len(names)), names, f"{what}, {'N' if what == 'force' else 'N m'}"
+    )
     for line in axes.get_lines():
         name = str(line.get_label())
         if name in names and not forces[name].unique[..., part].all():

@@ -126,7 +126,7 @@ SOLVES = (
     Request(
         "joint_forces_of_motion",
         _later("joint_forces_of_motion"),
-        "q, v, a, multipliers (m,), t -> joint_forces (k, 6): the wrenches of a known motion; forces on `external` bodies",
+        "q, v, a, multipliers (m,), t -> joint_forces (k, 6): of a known motion, with forces on `external` bodies",
         {"axes": "child", "joints": None, "external": None},
     ),
     Request(

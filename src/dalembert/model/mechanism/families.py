@@ -3,8 +3,8 @@
 Symbols: A rows, D scales of rows, B = D A L^-T rows in the metric of the mass (`kkt/rows.py`), N a basis of null(A^T).
 
 In forward dynamics lam + N z causes the same motion for every z. In inverse dynamics with driven coordinates d and
-passive ones p, motors make up for whatever the rows do along d, so that the family is null(A_p^T), and the forces of the
-motors change by A_d^T N z. The rank is that of the mechanism (`ranks.py`), and that of the sample alone where it is
+passive ones p, motors make up for whatever the rows do along d, so that the family is null(A_p^T), and the forces of
+the motors change by A_d^T N z. The rank is that of the mechanism (`ranks.py`), and that of the sample alone where it is
 singular.
 
 Source: M. Wojtyra, "Joint reaction forces in multibody systems with redundant constraints", Multibody System Dynamics
@@ -13,7 +13,6 @@ Source: M. Wojtyra, "Joint reaction forces in multibody systems with redundant c
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -85,15 +84,19 @@ def multiplier_families(
     M, A = np.asarray(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
     if passive is not None:
         M, A = M[:, passive][:, :, passive], A[:, :, passive]
-    scales = _scales(mechanism, float(t[0]), A) if passive is not None else mechanism.generic_rank(None, float(t[0])).scales
-    U, s = metric_decompositions(A, M, scales) if A.shape[2] else (np.tile(np.eye(m), (len(q), 1, 1)), np.zeros((len(q), 0)))
+    scales = (
+        _scales(mechanism, float(t[0]), A) if passive is not None else mechanism.generic_rank(None, float(t[0])).scales
+    )
+    U, s = (
+        metric_decompositions(A, M, scales)
+        if A.shape[2]
+        else (np.tile(np.eye(m), (len(q), 1, 1)), np.zeros((len(q), 0)))
+    )
     ranks, noise = (_own_ranks if passive is not None else _ranks)(mechanism, q, t, s)
     return _collected(samples, count, U, ranks, noise, scales)
 
 
-def _collected(
-    samples: Array, count: int, U: Array, ranks: Array, noise: Array, scales: Array
-) -> MultiplierFamily:
+def _collected(samples: Array, count: int, U: Array, ranks: Array, noise: Array, scales: Array) -> MultiplierFamily:
     """Return the bases D U2 with entries that are rounding set to zero."""
     m = U.shape[1]
     widest = int(m - ranks.min(initial=m))
@@ -157,9 +160,3 @@ def _scales(mechanism: Mechanism, t: float, A: Array) -> Array:
     kinds = list(zip(mechanism.row_groups, mechanism.angular_rows, strict=True))
     largest = np.array([max(x for x, other in zip(size, kinds, strict=True) if other == kind) for kind in kinds])
     return 1.0 / np.where(largest > 0.0, largest, 1.0)
-
-
-def each_column(family: MultiplierFamily) -> Iterator[tuple[int, Array]]:
-    """Iterate over the columns of the bases: (number, (N, m))."""
-    for j in range(family.basis.shape[2]):
-        yield j, family.basis[:, :, j]

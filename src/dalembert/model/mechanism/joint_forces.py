@@ -1,4 +1,4 @@
-"""Joint forces: the wrench that every joint transmits, which of its components are unique, and the family of the others.
+"""Joint forces: the wrench that every joint transmits, which components are unique, and the family of the others.
 
 Symbols: W wrench [force; moment] of a joint, the parent's on the child, at the joint; S its free motions; lam
 multipliers, N a basis of null(A^T), T = dW/dlam N what the family does to the wrenches; C compliances of joints.
@@ -7,8 +7,8 @@ multipliers, N a basis of null(A^T), T = dW/dlam N what the family does to the w
     working part          G (S^T G)^-1 S^T W: motors, springs and dampers in the joint; the rest is the constraint's
     z                     least sum of W^T C W: the rigid limit of joints that give way by C (Castigliano)
 
-Every joint that gives way alike is the default, moments over the radius of gyration of the bodies: no part of the choice
-depends on where loops are cut, nor on units.
+By default all joints give way alike, moments being measured by the radius of gyration of the bodies: no part of the
+choice depends on where loops are cut, nor on units.
 """
 
 from __future__ import annotations
@@ -178,7 +178,7 @@ class JointForces(Mapping[str, JointForce]):
     @property
     def not_unique(self) -> dict[str, tuple[str, ...]]:
         """Per joint that has any, its components that the constraints leave open (in any sample of a batch)."""
-        open_ones = ~self.unique.reshape(-1, *self.unique.shape[-2:]).all(axis=0)
+        open_ones = np.asarray(~self.unique.reshape(-1, *self.unique.shape[-2:]).all(axis=0))
         named = zip(self.names, open_ones, strict=True)
         return {name: tuple(np.array(COMPONENTS)[row].tolist()) for name, row in named if row.any()}
 
@@ -263,7 +263,9 @@ class JointForces(Mapping[str, JointForce]):
             return f"joint forces of {len(self)} joints, {self.wrenches.shape[:-2]} samples; {self.choice}"
         width = max((len(name) for name in self.names), default=0)
         head = f"{'':{width}}  " + "  ".join(f"{name:>12}" for name in COMPONENTS)
-        shown = np.where(np.abs(self.wrenches) > SHOWN * np.nanmax(np.abs(self.wrenches), initial=0.0), self.wrenches, 0.0)
+        shown = np.where(
+            np.abs(self.wrenches) > SHOWN * np.nanmax(np.abs(self.wrenches), initial=0.0), self.wrenches, 0.0
+        )
         shown = np.where(np.isnan(self.wrenches), np.nan, shown)
         rows = zip(self.names, shown, self.unique, strict=True)
         lines = [f"{name:{width}}  {_row_text(row, alone)}" for name, row, alone in rows]
@@ -344,7 +346,8 @@ class KnownMotion:
         rest = [np.broadcast_to(x, shape).reshape(-1) for x in (t, codes)]
         if drive is not None:
             drive = np.broadcast_to(vectors(drive, n, "force"), (*shape, n)).reshape(count, n)
-        return cls(mechanism, shape, *flat, *rest, drive=drive)
+        (q, v, a, lam), (t, codes) = flat, rest
+        return cls(mechanism, shape, q, v, a, lam, t, codes, drive=drive)
 
     @property
     def solved(self) -> Array:
@@ -361,7 +364,7 @@ class KnownMotion:
         status = np.where(looked_at, int(Status.UNIQUE), self.status)
         rotations = rotations_of(m, self.q)
         first = JointForces(
-            m, transmissions(m), shaped(self.q), "child", shaped(W), shaped(W), shaped(T), shaped(np.ones_like(W, bool)),
+            m, transmissions(m), shaped(self.q), "child", shaped(W), shaped(W), shaped(T), shaped(np.isfinite(W)),
             shaped(self.a), shaped(lam), shaped(status) if self.shape else Status(int(status[0])), "",
             (shaped(rotations[0]), shaped(rotations[1])), shaped(np.swapaxes(family.basis, 1, 2)), shaped(family.noise),
             self._motors(),
@@ -399,7 +402,7 @@ class KnownMotion:
 
     def of_multipliers(self, family: MultiplierFamily) -> Array:
         """Return T: what every member of the family does to the wrenches, (N, r, k, 6)."""
-        count, m, r = family.basis.shape
+        count, _m, r = family.basis.shape
         k = len(transmissions(self.mechanism))
         T = np.zeros((count, r, k, 6))
         members = np.flatnonzero(family.dimension)
@@ -473,7 +476,7 @@ def unique_components(family: Array, noise: Any, length: float) -> Array:
     size = np.maximum(force.max(axis=(-2, -1), initial=0.0), moment.max(axis=(-2, -1), initial=0.0) / length)
     level = np.vectorize(negligible_level, otypes=[float])(noise)[..., None] * size
     alone = np.concatenate([force <= level[..., None, None], moment <= length * level[..., None, None]], axis=-1)
-    return alone.all(axis=-3)
+    return np.asarray(alone.all(axis=-3))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -584,9 +587,7 @@ class InverseDynamics:
 # energy in the joints named are left open.
 
 
-def chosen_members(
-    mechanism: Mechanism, W: Array, T: Array, flexible: Mapping[str, Any] | None
-) -> tuple[Array, Array]:
+def chosen_members(mechanism: Mechanism, W: Array, T: Array, flexible: Mapping[str, Any] | None) -> tuple[Array, Array]:
     """Return z (N, r) of least elastic energy, and the members that `flexible` joints leave open, (N, r, r')."""
     even = np.tile(np.repeat([1.0, 1.0 / length_of(mechanism)], 3), (W.shape[1], 1))
     even[[at.group == "spring" for at in transmissions(mechanism)]] = 0.0
@@ -633,7 +634,9 @@ def compliances(mechanism: Mechanism, flexible: Mapping[str, Any]) -> Array:
 
 def six_stiffnesses(name: str, stiffness: Any) -> Array:
     """Return six stiffnesses along and about the child's axes: of one number (N/m; turns are rigid), a pair, or six."""
-    parts = [floats(x, f"the stiffness of {name!r}") for x in (stiffness if isinstance(stiffness, tuple) else (stiffness,))]
+    parts = [
+        floats(x, f"the stiffness of {name!r}") for x in (stiffness if isinstance(stiffness, tuple) else (stiffness,))
+    ]
     if len(parts) == 1 and parts[0].shape == (6,):
         six = parts[0]
     elif len(parts) == 1 and parts[0].ndim == 0:

@@ -330,8 +330,9 @@ class Mechanism:
 
         With loops or constraints, or where `actuated` names the driven joints ("actuators": those with motors): tau,
         multipliers (m,) and status. tau is then the least that does it, and joints that are not driven get none.
-        `tau, multipliers, status = ...` unpacks the answer; its `.unique` says per row and sample whether the multiplier
-        is the only one (internal forces of a standing robot are not), `.joint_forces` are the loads of all bearings.
+        `tau, multipliers, status = ...` unpacks the answer; its `.unique` says per row and sample whether no other
+        multiplier is possible (a standing robot's feet may press against each other), `.joint_forces` has the loads of
+        all bearings.
         The motion is taken to be one that the rows allow, A a + drift = 0; no forces cause another.
         Couplings alone (mimic joints) are taken to carry nothing, so that tau, alone, is unique: every joint is driven.
         For what the motors of such a mechanism must do, name them: `actuated=[...]`.

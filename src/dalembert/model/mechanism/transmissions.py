@@ -1,8 +1,8 @@
 """Transmissions of a mechanism: every place where one body acts on another, of which a wrench can be told.
 
 Joints of the tree, joints that close loops, constraints between frames, springs between frames. What acts along
-coordinates alone (couplers, servos, tendons) has no place on a body, and an `Expression` may have several: both are part
-of the wrenches of the joints, and have none of their own.
+coordinates alone (couplers, servos, tendons) has no place on a body, and an `Expression` may have several: both are
+part of the wrenches of the joints, and have none of their own.
 """
 
 from __future__ import annotations
@@ -68,9 +68,7 @@ def transmissions(mechanism: Mechanism) -> tuple[Transmission, ...]:
             one, two = (mechanism.frame(name) for name in (constraint.frame, constraint.other or mechanism.ground))
             places = one.placement @ constraint.placement, two.placement @ (constraint.at or IDENTITY)
             name, group = loops.get(constraint.label, constraint.label), "loop" if constraint.label in loops else ""
-            found.append(
-                Transmission(name, group or "constraint", constraint.kind, i, one.body, two.body, *places)
-            )
+            found.append(Transmission(name, group or "constraint", constraint.kind, i, one.body, two.body, *places))
     for i, spring in enumerate(mechanism.springs if mechanism.passive else ()):
         one, two = mechanism.frame(spring.frame), mechanism.frame(spring.other)
         found.append(Transmission(spring.name, "spring", "spring", i, one.body, two.body, one.placement, two.placement))

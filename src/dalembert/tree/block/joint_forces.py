@@ -35,7 +35,7 @@ from dalembert.names import lookup
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.rigid import Rigid, inertial_force, momentum
 from dalembert.tree.algebra.screws import Pair, Pose
-from dalembert.tree.algebra.vectors import Matrix, Vector, cross
+from dalembert.tree.algebra.vectors import Vector, cross
 from dalembert.tree.algorithms import dynamics
 from dalembert.tree.algorithms.dynamics import REST, articulated_factor
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces
@@ -104,19 +104,8 @@ def body_wrenches(tree: Tree, posed: list[Posed], loads: LinkLoads | None, neede
     needed
         What acts on single bodies beside their own mass: constraint rows, springs; part of the needs of their links.
     """
-    massive = loads is not None
-    if massive:
-        pairs = zip(tree.links, loads.needs, loads.beyond, strict=True)
-        own = [pair_add(need, momentum(link.inertia, *beyond)) for link, need, beyond in pairs]
-    else:
-        own = link_sums(tree, needed)
-    totals, _ = inward(posed, own, REST, lambda i, link, force: link.force_out(force), pair_add)
-    motions = [loads.full(i, tree.gravity) for i in range(-1, len(posed))] if massive else []
-    joints = [
-        pair_add(force, inertial_force(handed, *_moving(motions[i + 1]))) if massive else force
-        for i, (force, handed) in enumerate(zip(totals, tree.handed, strict=True))
-    ]
-    # a weld: the bodies beyond it that are part of the same link, and the links that these carry
+    motions = [] if loads is None else [loads.full(i, tree.gravity) for i in range(-1, len(posed))]
+    joints = link_wrenches(tree, posed, loads, motions[1:], needed)
     carried = [needed.get(k, REST) for k in range(len(tree.bodies))]
     wrenches = [REST] * len(tree.bodies)
     for k in reversed(range(len(tree.bodies))):
@@ -124,10 +113,9 @@ def body_wrenches(tree: Tree, posed: list[Posed], loads: LinkLoads | None, neede
         if body.link != (tree.bodies[body.parent].link if body.parent >= 0 else -1):
             share = joints[body.link]
             wrenches[k] = about(p, share)
-        else:
-            wrenches[k] = about(p, carried[k])
-            if massive:
-                wrenches[k] = pair_add(wrenches[k], _central_force(body, p, motions[body.link + 1]))
+        else:  # a weld: the bodies beyond it that are part of the same link, and the links that these carry
+            own = REST if loads is None else central_force(body, p, motions[body.link + 1])
+            wrenches[k] = pair_add(about(p, carried[k]), own)
             share = about(vectors.scale(-1.0, p), wrenches[k])
         if body.parent < 0:
             continue
@@ -138,12 +126,28 @@ def body_wrenches(tree: Tree, posed: list[Posed], loads: LinkLoads | None, neede
     return wrenches
 
 
+def link_wrenches(
+    tree: Tree, posed: list[Posed], loads: LinkLoads | None, motions: list[LinkMotion], needed: dict[int, Pair]
+) -> list[Pair]:
+    """Return the wrench that every link gets through its joint, (f, n) in its frame."""
+    if loads is None:
+        own = link_sums(tree, needed)
+    else:
+        pairs = zip(tree.links, loads.needs, loads.beyond, strict=True)
+        own = [pair_add(need, momentum(link.inertia, *beyond)) for link, need, beyond in pairs]
+    totals, _ = inward(posed, own, REST, lambda i, link, force: link.force_out(force), pair_add)
+    if loads is None:
+        return totals
+    pairs = zip(totals, tree.handed, motions, strict=True)
+    return [pair_add(f, inertial_force(H, motion.w, motion.wd, motion.a, motion.U)) for f, H, motion in pairs]
+
+
 def about(p: Vector, force: Pair) -> Pair:
     """Return a force with its moment about the point p instead of the origin."""
     return force[0], vectors.difference(force[1], cross(p, force[0]))
 
 
-def _central_force(body: TreeBody, p: Vector, motion: LinkMotion) -> Pair:
+def central_force(body: TreeBody, p: Vector, motion: LinkMotion) -> Pair:
     """Return the inertial force of a body by its centre of mass c, about p: m (a + U c), and (c - p) x f + moment."""
     c = body.center
     if not body.mass and not any(body.E):
@@ -151,11 +155,6 @@ def _central_force(body: TreeBody, p: Vector, motion: LinkMotion) -> Pair:
     f = vectors.scale(body.mass, vectors.add(motion.a, vectors.columns_times(motion.U, c)))
     _, n = inertial_force(Rigid(0.0, vectors.ZERO, body.E), motion.w, motion.wd, motion.a, motion.U)
     return f, vectors.add(n, cross(vectors.difference(c, p), f))
-
-
-def _moving(motion: LinkMotion) -> tuple[Vector, Vector, Vector, Matrix]:
-    """Return w, wd, a and U."""
-    return motion.w, motion.wd, motion.a, motion.U
 
 
 def link_sums(tree: Tree, needed: dict[int, Pair]) -> list[Pair]:
@@ -339,7 +338,11 @@ def expression_ends(motion: TreeMotion, constraint: Expression) -> list[Sequence
     free = FreeFrames(motion.world)
     phi = constraint.value(free)
     symbols = [ca.vec(x) for _, _, frame, _ in free.frames for x in (frame.rotation, frame.position, frame.velocity)]
-    values = [ca.vec(ca.densify(ca.SX(x))) for *_, frame in free.frames for x in (frame.rotation, frame.position, frame.velocity)]
+    values = [
+        ca.vec(ca.densify(ca.SX(x)))
+        for *_, frame in free.frames
+        for x in (frame.rotation, frame.position, frame.velocity)
+    ]
     rows = []
     for i in range(phi.numel()):
         ends = []
@@ -370,7 +373,7 @@ def _into_link(motion: TreeMotion, name: str, placement: Placement, C: list[Scal
 #
 #     joint_forces                 q, v, tau, t               forward dynamics, and the wrenches that go with it
 #     joint_forces_of_motion       q, v, a, multipliers, t    wrenches of a motion and multipliers that are known
-#     joint_forces_of_multipliers  q, multipliers, t          what multipliers alone do: masses, gravity, springs left out
+#     joint_forces_of_multipliers  q, multipliers, t          what multipliers do: masses, gravity, springs left out
 
 
 def chosen(mechanism: Mechanism, joints: Any) -> list[Transmission]:
@@ -395,7 +398,9 @@ def of_motion(mechanism: Mechanism, axes: str, joints: Any, external: Any) -> ca
     rows = TreeMotion(mechanism, tree, posed, q, v, t, motions)
     forces = _outer(mechanism, tree, posed, external, outer)
     wrenches = Wrenches(mechanism, tree, posed, _list(q), _list(v), rows, _list(lam), forces)
-    needs = [pair_add(*pair) for pair in zip(body_forces(tree, motions), link_sums(tree, wrenches.passive), strict=True)]
+    needs = [
+        pair_add(*pair) for pair in zip(body_forces(tree, motions), link_sums(tree, wrenches.passive), strict=True)
+    ]
     loads = LinkLoads(motions, velocities(posed, _list(a)), needs)
     names = ["q", "v", "a", "multipliers", "t", *(["external"] if external else [])]
     inputs = [q, v, a, lam, t, *([outer] if external else [])]

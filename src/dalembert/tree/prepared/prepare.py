@@ -177,8 +177,8 @@ def _body(mechanism: Mechanism, k: int, link: int, place: Placement) -> TreeBody
     """Return body k as a part of its link."""
     body, joint = mechanism.bodies[k], mechanism.joints[k]
     inertia, R = body.inertia, place.rotation
-    I = R @ inertia.rotational @ R.T
-    E = rigid(0.0, np.zeros(3), 0.5 * np.trace(I) * np.eye(3) - I).E
+    turned = R @ inertia.rotational @ R.T
+    E = rigid(0.0, np.zeros(3), 0.5 * np.trace(turned) * np.eye(3) - turned).E
     x, y, z = (float(c) for c in R @ inertia.center + place.position)
     joint_place = place @ joint.child_placement
     return TreeBody(link, mechanism.parents[k], place, joint_place, inertia.mass, (x, y, z), E)
