@@ -14,7 +14,7 @@ import dalembert as da
 from dalembert import progress
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.large.motion_functions import UNROLLED
-from dalembert.large.requests import LOOPED
+from dalembert.large.requests import LOOPED, REFUSED
 from dalembert.model import REFERENCES
 from tests.tree.closed import four_bar
 from tests.tree.mechanisms import MOVING, random_state, random_tree
@@ -47,6 +47,12 @@ def given(mechanism):
     v, a = rng.standard_normal((2, mechanism.nv))
     t, e = np.array([0.4]), rng.uniform(0, 1, len(mechanism.names))
     return {"q": mechanism.random(rng), "v": v, "a": a, "tau": a, "y1": a, "t": t, "restitution": e, "y2": e, "b": e}
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_what_has_no_loops_says_so(mechanism, what):
+    with pytest.raises(UnsupportedError, match="are not looped over"):
+        mechanism.compile(what, backend="looped")
 
 
 @pytest.mark.parametrize("what", LOOPED)
