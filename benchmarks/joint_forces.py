@@ -16,10 +16,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from tests.tree.contacts import GO2, TALOS
 
 from dalembert.model.requests import requests
 from dalembert.tree.routes.route_report import cost_of
-from tests.tree.contacts import GO2, TALOS
 
 STATES, ROUNDS = 1024, 15
 

@@ -12,6 +12,8 @@ from scipy.linalg import eigh
 
 import dalembert as da
 from dalembert.model.mechanism import calls
+from dalembert.model.requests import requests
+from dalembert.tree.routes.route_report import cost_of
 from tests.reference.free_bodies import FreeBodies
 from tests.simulate import overconstrained
 from tests.tree import closed
@@ -202,7 +204,7 @@ def five_bar_graph():
 
 
 def two_loop_graph():
-    """Return three parallel cranks under one coupler, all in space: two loops, 21 spanning trees or fewer."""
+    """Return three parallel cranks under one coupler: two loops."""
     bodies = {f"crank {i}": (1.0 + i, (i + 0.5, 0.4, 0.05 * i), (0.1, 0.12, 0.1)) for i in range(3)}
     bodies["coupler"] = (3.0, (2.1, 0.8, 0.02), (0.3, 0.9, 1.0))
     hinges = {f"foot {i}": (f"crank {i}", "world", (i, 0, 0), Z) for i in range(3)}
@@ -499,3 +501,86 @@ def test_an_expression_acts_on_the_bodies_of_its_frames(interpreted):
     expected, found = (m.joint_forces(q, v) for m in (one, other))
     assert set(found.names) == {"hinge 0", "hinge 1"}
     np.testing.assert_allclose(found.wrenches, expected.wrenches[:2], atol=1e-9)
+
+
+def test_a_rigid_frame_has_no_motion_and_a_family_of_six(interpreted):
+    """Welded to the ground at both ends: nothing moves, the sum of the feet is the weight, the rest is a choice."""
+    b = da.Builder("frame")
+    b.body("post", mass=2.0, center=(0.1, 0, 1), inertia=(1, 1, 1))
+    b.joint("foot", "fixed", parent="world", child="post")
+    b.body("arm", mass=1.0, center=(0.5, 0, 0))
+    b.joint("bolt", "fixed", parent="post", child="arm", position=(0, 0, 2))
+    open_frame = b.build()
+    np.testing.assert_allclose(open_frame.joint_forces([], [])["bolt"].wrench, [0, 0, 9.81, 0, -4.905, 0], atol=1e-12)
+    b.loop("strut", "weld", "arm", "world", placement=(1, 0, 0), other_placement=(1, 0, 2))
+    forces = b.build().joint_forces([], [])
+    assert forces.family.shape == (6, 3, 6)
+    assert not forces.unique.any()
+    np.testing.assert_allclose(forces["foot"].force + forces["strut"].force, [0, 0, 3 * 9.81], atol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Friction that depends on the load.
+
+
+def test_friction_of_bearings_follows_the_load(interpreted):
+    """A loaded rotor by hand: torque mu r |F|, F from its weight and its own acceleration; a slider on its guide."""
+    b = da.Builder("rotor", gravity=(0, -9.81, 0))
+    b.body("disc", mass=3.0, center=(0.2, 0, 0), inertia=(0.1, 0.1, 0.2))
+    b.joint("shaft", "revolute", parent="world", child="disc", axis=Z)
+    rotor = b.build()
+    w, mu, r = 5.0, 0.2, 0.03
+    forces = rotor.joint_forces([0.3], [w], [2.0], bearings={"shaft": (r, mu)})
+    torque, a = float(forces.friction["shaft"]), float(forces.acceleration[0])
+    load = np.linalg.norm(forces["shaft"].force[:2])
+    assert torque == pytest.approx(-mu * r * load, rel=1e-12)
+    assert (0.2 + 3.0 * 0.04) * a == pytest.approx(2.0 + torque - 3.0 * 9.81 * 0.2 * np.cos(0.3))
+    acceleration = 0.2 * a * np.array([-np.sin(0.3), np.cos(0.3)]) - 0.2 * w**2 * np.array([np.cos(0.3), np.sin(0.3)])
+    assert load == pytest.approx(np.linalg.norm(3.0 * (acceleration + np.array([0, 9.81]))))
+    assert float(rotor.joint_forces([0.3], [-w], bearings={"shaft": (r, mu)}).friction["shaft"]) > 0
+    b = da.Builder("sled", gravity=(0, 0, -9.81))
+    b.body("sled", mass=2.0)
+    b.joint("rail", "prismatic", parent="world", child="sled", axis=(1, 0, 0))
+    sled = b.build().joint_forces(np.zeros((2, 1)), [[1.0], [-1.0]], bearings={"rail": 0.3})
+    np.testing.assert_allclose(sled.acceleration[:, 0], [-0.3 * 9.81, 0.3 * 9.81])
+
+
+def test_friction_of_bearings_is_refused_where_it_is_no_answer(interpreted):
+    """A load that is a choice, a bearing at rest, a linkage that jams, words that make no sense."""
+    door = hinged_door()
+    with pytest.raises(da.ModelError, match="not unique"):
+        door.joint_forces([0.0], [1.0], bearings={"lower": (0.01, 0.1)})
+    stiff = {"lower": (1e6, 1e3), "upper": (1e6, 1e3)}
+    sure = door.joint_forces([0.0], [1.0], flexible=stiff, bearings={"lower": (0.01, 0.1)})
+    assert float(sure.friction["lower"]) == pytest.approx(-1e-3 * np.linalg.norm(sure["lower"].force[:2]))
+    with pytest.raises(da.ModelError, match="at rest"):
+        door.joint_forces([0.0], [0.0], flexible=stiff, bearings={"lower": (0.01, 0.1)})
+    with pytest.raises(da.ModelError, match="closes a loop"):
+        door.joint_forces([0.0], [1.0], flexible=stiff, bearings={"upper": (0.01, 0.1)})
+    with pytest.raises(da.ModelError, match="radius in metres, coefficient"):
+        door.joint_forces([0.0], [1.0], flexible=stiff, bearings={"lower": 0.1})
+    slider = closed.slider_crank()
+    q = slider.assemble([0.7, -1.0, 1.1]).q
+    v = slider.project(q, np.array([1.0, 0, 0]))[1]
+    pins = slider.open_tree().constrain(da.PointOnLine("rod end", "block", axis=Z, name="wrist pin"))
+    jammed = pins.joint_forces(q, v, [10.0, 0, 0], bearings={"slide": 50.0})
+    assert jammed.status == da.Status.DECLINED
+    assert np.isnan(jammed.wrenches).all()
+    moving = pins.joint_forces(q, v, [10.0, 0, 0], bearings={"slide": 0.1, "A": (0.02, 0.1)})
+    guide = np.linalg.norm(moving["slide"].force[1:])
+    assert float(moving.friction["slide"]) == pytest.approx(-np.sign(v[2]) * 0.1 * guide)
+    drive = np.array([10.0 + float(moving.friction["A"]), 0, float(moving.friction["slide"])])
+    np.testing.assert_allclose(pins.forward(q, v, drive).acceleration, moving.acceleration, rtol=1e-9)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What it costs.
+
+
+def test_wrenches_cost_at_most_two_fifths_of_forward_dynamics():
+    """Go2 flying, its moving joints; Go2 standing, every joint: 1.36 and 1.37 times the operations of forward alone."""
+    for robot, joints in ((GO2.tree(), "moving"), (GO2.in_contact(), None)):
+        options = {"route": "auto" if not robot.names else "caba", "metric": None, "dtype": "float64"}
+        alone = requests()["forward"].trace(robot, **options)
+        both = requests()["joint_forces"].trace(robot, **options, axes="child", joints=joints)
+        assert cost_of(both).operations <= 1.4 * cost_of(alone).operations

@@ -185,8 +185,8 @@ def make_constraint_jacobian(mechanism: Mechanism) -> LoopedFunction:
 def make_joint_forces(mechanism: Mechanism, **options: Any) -> LoopedFunction:
     """Refuse: the wrenches of joints are straight-line code, which would take hours to unroll here."""
     raise UnsupportedError(
-        f"joint forces of {mechanism.name!r} are not looped over; multipliers of `forward` are the forces in its loops, "
-        "and a shorter mechanism of its kind has all, or this one with backend='cpu', which unrolls it"
+        f"joint forces of {mechanism.name!r} are not looped over; the multipliers of `forward` are the forces in its "
+        "loops, and a shorter mechanism of its kind has all, or this one with backend='cpu', which unrolls it"
     )
 
 

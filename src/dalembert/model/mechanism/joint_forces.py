@@ -135,6 +135,8 @@ class JointForces(Mapping[str, JointForce]):
         Per actuator the number of its joint and the wrench that it adds there, (..., 6).
     given
         What has chosen the member, so that `with_flexible` cannot; else nothing.
+    friction
+        Torques (forces of sliders) of dry friction along the coordinates of `bearings`, (...), by joint.
     """
 
     mechanism: Mechanism = field(repr=False)
@@ -154,6 +156,7 @@ class JointForces(Mapping[str, JointForce]):
     noise: Array = field(repr=False)
     motors: Mapping[str, tuple[int, Array]] = field(default_factory=dict, repr=False)
     given: str = field(default="", repr=False)
+    friction: Mapping[str, Array] = field(default_factory=dict, repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:

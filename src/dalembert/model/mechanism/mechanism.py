@@ -348,6 +348,7 @@ class Mechanism:
         *,
         axes: str = "child",
         flexible: Mapping[str, Any] | None = None,
+        bearings: Mapping[str, Any] | None = None,
     ) -> JointForces:
         """Return the wrench that every joint transmits: of the tree and of loops, fixed ones, constraints, springs.
 
@@ -362,6 +363,11 @@ class Mechanism:
             Stiffnesses of joints by name: a number (N/m), a pair (N/m, N m/rad), or an array of six along and about the
             child's axes; all other joints are rigid. They decide what redundant constraints leave open. Without them
             all joints give way alike.
+        bearings
+            Dry friction of bearings that turn or slide, by joint of the tree: (radius in metres, coefficient) of a
+            hinge, a coefficient of a slider. The torque is coefficient x radius x load across the axis, against the
+            velocity, and part of the motion; `.friction` has it. Where several torques are possible (a linkage that
+            jams) the status is `DECLINED`.
 
         Returns
         -------
@@ -369,6 +375,10 @@ class Mechanism:
             `forces["knee"].force`, `.moment`, `.working`, `.constraint`; `.unique` says component by component what the
             constraints determine, `.family` what may be added, `.choice` which member was taken.
         """
+        if bearings:
+            from dalembert.model.mechanism.bearing_friction import with_bearings
+
+            return with_bearings(self, q, v, force, t, axes, flexible, bearings)
         return joint_forces.joint_forces(self, q, v, force, t, axes, flexible)
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
