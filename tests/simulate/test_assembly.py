@@ -102,10 +102,10 @@ def test_a_pendulum_rests_below_and_a_falling_body_nowhere():
 def test_inverse_dynamics_along_a_motion_with_a_loop():
     m, q, v = crank_rocker()
     run = da.simulate(m, 1.0, q, v, force=lambda t, q, v: np.array([3.0 * np.sin(4 * t), 0.0, 0.0]))
-    tau, _, status = run.joint_forces(actuated=["drive"])
+    tau, _, status = run.inverse(actuated=["drive"])
     np.testing.assert_allclose(tau[:, 0], 3.0 * np.sin(4 * run.t), atol=1e-8)
     np.testing.assert_allclose(tau[:, 1:], 0.0, atol=1e-12)
-    shared, _, _ = run.joint_forces(actuated=["drive", "pivot"])
+    shared, _, _ = run.inverse(actuated=["drive", "pivot"])
     assert ((shared**2).sum(axis=1) <= (tau**2).sum(axis=1) + 1e-9).all()
     a, _, _ = m.forward(run.q, run.v, shared, run.t)
     np.testing.assert_allclose(a, run.acceleration, atol=1e-7)

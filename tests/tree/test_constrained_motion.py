@@ -125,8 +125,7 @@ def test_inverse_undoes_forward(name):
     a, _, status = solve(q, v, tau, 0)
     assert status.solved
     least, lam, status = numeric(constrained_inverse.inverse(mechanism))(q, v, a, 0)
-    full = np.linalg.matrix_rank(A, tol=1e-9) == len(A)
-    assert status == (da.Status.UNIQUE if full else da.Status.REDUNDANT)
+    assert status == da.Status.REDUNDANT  # every joint is driven: motors may strain the rows against each other
     np.testing.assert_allclose(solve(q, v, least, 0)[0], a, atol=1e-9 * np.abs(a).max())
     np.testing.assert_allclose(least - A.T @ lam, tau - numbers.force(q, v, tau) + numbers.M(q) @ a, atol=1e-8)
     assert np.linalg.norm(least) <= np.linalg.norm(tau) * (1 + 1e-12)

@@ -359,11 +359,24 @@ def metric_spectra(
     s = np.empty((N, min(m, n)))
     for first in range(0, N, SIDE_BY_SIDE):
         block = slice(first, first + SIDE_BY_SIDE)
-        s[block] = _block_spectra(A[block], M[block], scales)
+        s[block] = np.linalg.svd(_block_metric(A[block], M[block], scales), compute_uv=False)
     return s
 
 
-def _block_spectra(A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]) -> Array:
+def metric_decompositions(
+    A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]
+) -> tuple[Float[Array, "N m m"], Float[Array, "N k"]]:
+    """Return U and the singular values of D A L^-T of a batch: the last columns of U are null(B^T) under any rank."""
+    N, m, n = A.shape
+    U, s = np.empty((N, m, m)), np.empty((N, min(m, n)))
+    for first in range(0, N, SIDE_BY_SIDE):
+        block = slice(first, first + SIDE_BY_SIDE)
+        U[block], s[block], _ = np.linalg.svd(_block_metric(A[block], M[block], scales))
+    return U, s
+
+
+def _block_metric(A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]) -> Array:
+    """Return D A L^-T of samples."""
     mass = np.abs(np.diagonal(M, axis1=1, axis2=2))
     massive = np.asarray((mass > 0.0).all(axis=1))
     columns = np.exp2(-0.5 * np.log2(np.where(massive[:, None], mass, 1.0)))
@@ -371,13 +384,13 @@ def _block_spectra(A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: F
     values = np.linalg.eigvalsh(unit)
     regular = np.asarray(massive & (values > 0.0).all(axis=1))
     regular &= (1.0 / np.where(regular[:, None], values, 1.0)).sum(axis=1) < CLEARLY_DEFINITE
-    s = np.empty((len(A), min(A.shape[1:])))
+    B = np.empty(A.shape)
     Li = np.linalg.inv(np.linalg.cholesky(unit[regular]))
     weighted = scales[:, None] * A[regular] * columns[regular, None, :]
-    s[regular] = np.linalg.svd(weighted @ Li.transpose(0, 2, 1), compute_uv=False)
+    B[regular] = weighted @ Li.transpose(0, 2, 1)
     for k in np.flatnonzero(~regular):
-        s[k] = np.linalg.svd(_known_metric(A[k], M[k], scales).B, compute_uv=False)
-    return s
+        B[k] = _known_metric(A[k], M[k], scales).B
+    return B
 
 
 def _shortest(logs: Array) -> tuple[int, float]:

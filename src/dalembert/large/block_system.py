@@ -63,9 +63,8 @@ def least_forces(system: LargeSystem, q: Array, v: Array, a: Array, t: float) ->
     operator = _Rows(system, values)
     lam, stopped, *_ = lsmr(operator, -b / size, atol=ROUNDING, btol=ROUNDING, conlim=0, maxiter=MOST * m)
     lam = size * lam
-    status = Status.ILL_CONDITIONED
-    if stopped < 7:
-        status = Status.UNIQUE if system.independent(values) else Status.REDUNDANT
+    # every joint is driven, so that motors can strain all rows against each other: tau, lam are the least of a family
+    status = Status.ILL_CONDITIONED if stopped >= 7 else Status.REDUNDANT if m else Status.UNIQUE
     tau = b + system.pull(values, lam)
     return (tau, lam, status) if np.isfinite(tau).all() and np.isfinite(lam).all() else nothing
 

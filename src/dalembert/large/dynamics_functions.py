@@ -182,6 +182,14 @@ def make_constraint_jacobian(mechanism: Mechanism) -> LoopedFunction:
     return quantity(mechanism, "q t", {"jacobian": (m, n)}, evaluate)
 
 
+def make_joint_forces(mechanism: Mechanism, **options: Any) -> LoopedFunction:
+    """Refuse: the wrenches of joints are straight-line code, which would take hours to unroll here."""
+    raise UnsupportedError(
+        f"joint forces of {mechanism.name!r} are not looped over; the multipliers of `forward` are the forces in its "
+        "loops, and a shorter mechanism of its kind has all, or this one with backend='cpu', which unrolls it"
+    )
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Every function of a large mechanism that loops compute: the table that `requests.py` looks into.
 
@@ -199,6 +207,9 @@ MAKERS: dict[str, Callable[..., LoopedFunction]] = {
     "forward": make_forward,
     "aba": make_aba,
     "inverse": make_inverse,
+    "joint_forces": make_joint_forces,
+    "joint_forces_of_motion": make_joint_forces,
+    "joint_forces_of_multipliers": make_joint_forces,
     "bias": make_bias,
     "gravity": make_gravity,
     "mass_matrix": make_mass_matrix,

@@ -68,6 +68,9 @@ LOOPED = (
 )  # fmt: skip
 """Every request that has loops; being here is being tested."""
 
+REFUSED = ("joint_forces", "joint_forces_of_motion", "joint_forces_of_multipliers")
+"""Requests of which a large mechanism says that it has none, instead of unrolling them for hours."""
+
 
 def looped(mechanism: Mechanism, what: str, options: dict[str, Any], kernel: dict[str, Any]) -> Kernel | None:
     """Return a kernel of loops where they are asked for or the mechanism is large, else None."""
@@ -91,4 +94,4 @@ def looped_routes(mechanism: Mechanism, what: str) -> RouteTable | None:
     return looped_table(mechanism, what)
 
 
-register_looped(looped, LOOPED, looped_routes)
+register_looped(looped, (*LOOPED, *REFUSED), looped_routes)

@@ -22,6 +22,7 @@ from dalembert.simulate.table import QUANTITIES, Column, velocity_units
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from dalembert.simulate.joint_forces import JointForceHistory
     from dalembert.simulate.trajectory import Trajectory
 
 LINES = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
@@ -286,6 +287,8 @@ class Chart:
         Horizontal values per line, times where none are given; their label.
     logarithmic, bars
         A logarithmic axis of sizes; a bar per contact that says what it does when.
+    dotted
+        Names of lines that are drawn dotted.
     """
 
     quantity: str
@@ -295,6 +298,7 @@ class Chart:
     across_label: str = "time, s"
     logarithmic: bool = False
     bars: bool = False
+    dotted: tuple[str, ...] = ()
 
     @property
     def label(self) -> str:
@@ -331,6 +335,32 @@ def _forces(run: Trajectory) -> list[Chart]:
 def _sizes(run: Trajectory) -> list[Column]:
     sizes = np.linalg.norm(np.asarray(run.forces).reshape(run.t.size, -1, 3), axis=2)
     return [Column(name, "N", sizes[:, k]) for k, name in enumerate(run.contacts)]
+
+
+def joint_force_chart(forces: JointForceHistory, names: Sequence[str] | None, what: str) -> Chart:
+    """Return the size of forces or moments of joints over time; those that are not unique are dotted."""
+    joints = tuple(name for name in forces if forces[name].kind != "free") if names is None else tuple(names)
+    part, unit = (slice(0, 3), "N") if what == "force" else (slice(3, 6), "N m")
+    lines, dotted = [], []
+    for joint in joints:
+        unique = bool(forces[joint].unique[..., part].all())
+        label = joint if unique else f"{joint} (not unique)"
+        lines.append(Column(label, unit, np.linalg.norm(getattr(forces[joint], what), axis=1)))
+        dotted += [] if unique else [label]
+    return Chart(what, unit, tuple(lines), (forces.t,) * len(lines), dotted=tuple(dotted))
+
+
+def figure_of_chart(chart: Chart) -> Any:
+    """Return the figure of one chart, without events."""
+    import matplotlib as mpl
+
+    figure = new_figure(CHART_WIDTH, CHART_HEIGHT + 0.8)
+    with mpl.rc_context(STYLE):
+        axes = figure.subplots()
+        _draw_lines(axes, np.zeros(0), chart)
+        axes.set(xlabel=chart.across_label, ylabel=chart.label)
+        _finish(axes)
+    return figure
 
 
 def _reactions(run: Trajectory) -> list[Chart]:
@@ -390,6 +420,7 @@ PANELS: dict[str, Callable[[Trajectory], list[Chart]]] = {
     "accelerations": _quantity("accelerations", "acceleration"),
     "reactions": _reactions,
     "forces": _forces,
+    "joint_forces": lambda run: [joint_force_chart(run.joint_forces, None, "force")],
     "unknowns": _quantity("unknowns", "unknown"),
     "energy": _energy,
     "residuals": _residuals,
@@ -454,7 +485,7 @@ def _draw(axes: Any, run: Trajectory, word: str, chart: Chart, named: bool, last
     in_time = chart.across_label == "time, s"
     if chart.bars:
         _draw_modes(axes, run)
-    _draw_lines(axes, run, chart)
+    _draw_lines(axes, run.t, chart)
     if not axes.has_data():
         words = EMPTY.get(word, "nothing to show")
         axes.text(0.5, 0.5, words, transform=axes.transAxes, ha="center", va="center", color=QUIET)
@@ -466,12 +497,17 @@ def _draw(axes: Any, run: Trajectory, word: str, chart: Chart, named: bool, last
     if in_time and run.t[-1] > run.t[0]:
         axes.set_xlim(run.t[0], run.t[-1])
     axes.tick_params(labelbottom=last)
+    _finish(axes)
+
+
+def _finish(axes: Any) -> None:
+    """Take off needless frame lines, and put the names beside the chart."""
     axes.spines[["top", "right"]].set_visible(False)
     if any(axes.get_legend_handles_labels()[1]):
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3, handlelength=1.6)
 
 
-def _draw_lines(axes: Any, run: Trajectory, chart: Chart) -> None:
+def _draw_lines(axes: Any, times: Array, chart: Chart) -> None:
     lines = list(range(len(chart.lines)))
     if len(lines) > MOST_LINES:
         moved = sorted(lines, key=lambda k: -np.ptp(chart.lines[k].values))[:MOST_LINES]
@@ -482,8 +518,9 @@ def _draw_lines(axes: Any, run: Trajectory, chart: Chart) -> None:
         axes.set_ylim(-1.0, 1.0)
     for n, k in enumerate(lines):
         column = chart.lines[k]
-        x = run.t if chart.across is None else chart.across[k]
-        style = {"color": LINES[n % len(LINES)], "ls": STYLES[n // len(LINES) % len(STYLES)], "lw": 1.2, "zorder": 2}
+        x = times if chart.across is None else chart.across[k]
+        stroke = ":" if column.name in chart.dotted else STYLES[n // len(LINES) % len(STYLES)]
+        style = {"color": LINES[n % len(LINES)], "ls": stroke, "lw": 1.2, "zorder": 2}
         (axes.semilogy if chart.logarithmic else axes.plot)(x, column.values, label=column.name or None, **style)
 
 

@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int
 
+    from dalembert.simulate.joint_forces import JointForceHistory
+
 _PICTURES = LaterModule("dalembert.view.show")
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -440,8 +442,19 @@ class Trajectory:
         """Largest rate of the constraint rows at every sample, per second."""
         return np.abs(np.asarray(self.moving.constraint_velocity(self.q, self.v, self.t))).max(axis=-1, initial=0.0)
 
-    def joint_forces(self, actuated: Any = None) -> tuple[Array, Array, Array]:
-        """Return the joint forces that cause this motion: inverse dynamics of every sample of a mechanism.
+    @cached_property
+    def joint_forces(self) -> JointForceHistory:
+        """Wrenches of all joints, loops, constraints, springs and contacts of a mechanism, at every sample.
+
+        `run.joint_forces["knee"].force` is (N, 3), in the axes of the joint's frame on the child; `in_axes("world")`
+        tells them in others. `unique` says what the constraints determine, `peaks` how large loads become and when.
+        """
+        from dalembert.simulate.joint_forces import joint_forces_of_run
+
+        return joint_forces_of_run(self)
+
+    def inverse(self, actuated: Any = None) -> Any:
+        """Return the joint forces along the coordinates that cause this motion: inverse dynamics of every sample.
 
         Parameters
         ----------
@@ -451,15 +464,20 @@ class Trajectory:
 
         Returns
         -------
-        tau, multipliers, status
-            (N, nv), (N, m) and `da.Status` per sample, (N,): inconsistent where these actuators cannot do it.
+        InverseDynamics
+            `tau, multipliers, status = ...`: (N, nv), (N, m) and `da.Status` per sample, (N,), inconsistent where these
+            actuators cannot do it; `.unique` per row and sample, `.joint_forces` the bearing loads that go with them.
         """
         if not hasattr(self.moving, "inverse"):
-            raise UnsupportedError("joint_forces is the inverse dynamics of a Mechanism")
-        answer = self.moving.inverse(self.q, self.v, self.acceleration, self.t, actuated=actuated)
-        if isinstance(answer, tuple):
+            raise UnsupportedError("inverse is the inverse dynamics of a Mechanism")
+        from dalembert.model.mechanism.joint_forces import InverseDynamics
+
+        state = self.q, self.v, self.acceleration, self.t
+        answer = self.moving.inverse(*state, actuated=actuated)
+        if isinstance(answer, InverseDynamics):
             return answer
-        return answer, np.zeros((self.t.size, 0)), np.zeros(self.t.size, int)
+        none, status = np.zeros((self.t.size, 0)), np.zeros(self.t.size, int)
+        return InverseDynamics(answer, none, status, self.moving, state, actuated)
 
     # --- between samples ----------------------------------------------------------------------------------------
 

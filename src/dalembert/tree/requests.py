@@ -116,6 +116,25 @@ SOLVES = (
         {"route": "auto", "metric": None, "dtype": "float64"},
         _routes("kkt"),
     ),
+    Request(
+        "joint_forces",
+        _later("joint_forces"),
+        "q, v, tau, t -> joint_forces (k, 6), acceleration, multipliers (m,), status (1,): forward dynamics, and the "
+        "wrench [force; moment] of every joint, loop, constraint between frames and spring",
+        {"route": "auto", "metric": None, "dtype": "float64", "axes": "child", "joints": None},
+    ),
+    Request(
+        "joint_forces_of_motion",
+        _later("joint_forces_of_motion"),
+        "q, v, a, multipliers (m,), t -> joint_forces (k, 6): of a known motion, with forces on `external` bodies",
+        {"axes": "child", "joints": None, "external": None},
+    ),
+    Request(
+        "joint_forces_of_multipliers",
+        _later("joint_forces_of_multipliers"),
+        "q, multipliers (m,), t -> joint_forces (k, 6): the share of the multipliers alone",
+        {"axes": "child", "joints": None},
+    ),
     Request("delassus", _later("delassus"), "q, t -> G (m, m) = A M^-1 A^T", {"route": "auto"}, _routes("delassus")),
     Request(
         "delassus_factor",

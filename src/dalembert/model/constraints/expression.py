@@ -71,7 +71,7 @@ class Expression(Constraint):
         k = kinematics
         if isinstance(k.q, np.ndarray):
             raise UnsupportedError(f"constraint {self.row_names()[0]!r} is an expression; it has no plain NumPy form")
-        phi = self._value(k)
+        phi = self.value(k)
 
         def along_motion(x: ca.SX) -> ca.SX:
             return ca.jtimes(x, k.q, k.rate) + ca.jtimes(x, k.t, ca.SX.ones(1))
@@ -89,7 +89,7 @@ class Expression(Constraint):
             raise ModelError(f"constraint {self.row_names()[0]!r} must be linear in the velocities")
         return Rows(None if self.velocity else phi, A, rate, along_motion(rate))
 
-    def _value(self, k: Kinematics) -> Any:
+    def value(self, k: Kinematics) -> Any:
         """Return the expression as a column with one entry per row."""
         import casadi as ca
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -19,6 +20,7 @@ from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -129,12 +131,29 @@ class Equilibrium:
     stiffness
         Eigenvalues of the stiffness along admissible motions relative to the mass, 1/s^2: squares of the natural
         frequencies without damping; one that is negative is a motion that runs away.
+    mechanism, torque, t
+        What rests, under which joint forces (nv,), when.
     """
 
     q: Array
     multipliers: Array
     residual: float
     stiffness: Array
+    mechanism: Mechanism = field(repr=False)
+    torque: Array = field(repr=False)
+    t: float = 0.0
+
+    @cached_property
+    def joint_forces(self) -> JointForces:
+        """The wrench that every joint transmits at rest, in the axes of its frame on the child."""
+        from dalembert.kkt import Status
+        from dalembert.model.mechanism.joint_forces import KnownMotion
+
+        still = np.zeros(self.mechanism.nv)
+        known = KnownMotion.of(
+            self.mechanism, self.q, still, still, self.multipliers, self.t, int(Status.REDUNDANT), drive=self.torque
+        )
+        return known.joint_forces()
 
     @property
     def stable(self) -> bool:
@@ -252,7 +271,7 @@ def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibr
         )
     K, M, Z = _stiffness(mechanism, q, lam, tau, t)
     reduced = np.linalg.solve(Z.T @ M @ Z, Z.T @ K @ Z) if Z.shape[1] else np.zeros((0, 0))
-    return Equilibrium(q, lam, residual, np.sort(np.linalg.eigvals(reduced).real))
+    return Equilibrium(q, lam, residual, np.sort(np.linalg.eigvals(reduced).real), mechanism, tau, t)
 
 
 def _admissible(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, Array]:

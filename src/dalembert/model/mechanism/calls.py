@@ -54,12 +54,14 @@ def with_columns(mechanism: Mechanism, x: Array) -> Array:
 
 
 def inverse(mechanism: Mechanism, q: Any, v: Any, a: Any, t: Any, actuated: Any) -> Any:
-    """Return tau; with loops, constraints or named motors tau, multipliers and status."""
+    """Return tau; with loops, constraints or named motors `InverseDynamics`: tau, multipliers and status."""
     if actuated is None and not mechanism.loops and not mechanism.constraints:
         return call(mechanism, "inverse", q, v, a)
-    t = floats(t, "t")[..., None]
-    tau, lam, status = call(mechanism, "inverse", q, v, a, t, actuated=actuated)
-    return tau, lam, status[..., 0].astype(int)
+    from dalembert.model.mechanism.joint_forces import InverseDynamics
+
+    times = floats(t, "t")
+    tau, lam, status = call(mechanism, "inverse", q, v, a, times[..., None], actuated=actuated)
+    return InverseDynamics(tau, lam, status[..., 0].astype(int), mechanism, (q, v, a, times), actuated)
 
 
 def mass_matrix(mechanism: Mechanism, q: Any) -> Array:

@@ -75,3 +75,17 @@ def _collected(mechanism: Mechanism, values: Sequence[tuple[float, ...]], defaul
 def _frozen(array: Array) -> Array:
     array.setflags(write=False)
     return array
+
+
+def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:
+    """Return the indices of driven velocities, in order."""
+    if actuated is None:
+        return list(range(mechanism.nv))
+    if isinstance(actuated, str):
+        if actuated != "actuators":
+            raise ModelError(f"actuated={actuated!r}: give a list of joints or coordinates, or 'actuators'")
+        if not mechanism.actuators:
+            raise ModelError(f"{mechanism.name!r} has no actuators; name the driven joints: actuated=[...]")
+        actuated = [actuator.coordinate for actuator in mechanism.actuators]
+    slices = [mechanism.index_v(name) for name in actuated]
+    return sorted({k for where in slices for k in range(where.start, where.stop)})

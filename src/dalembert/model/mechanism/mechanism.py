@@ -6,7 +6,7 @@ beside: `calls` (compiled quantities), `joint_values`, `rows`, `solve` (the bloc
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -17,7 +17,7 @@ from dalembert.errors import ModelError
 from dalembert.first_use import LaterModule
 from dalembert.model.energy import Energy
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism import assemble, calls, joint_values, precision, project, rows, solve
+from dalembert.model.mechanism import assemble, calls, joint_forces, joint_values, precision, project, rows, solve
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
 from dalembert.model.mechanism.text import as_html, as_text, content_key
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from dalembert.kkt.solution import Impact
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
+    from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.ranks import GenericRank
 
 
@@ -336,11 +337,56 @@ class Mechanism:
 
         With loops or constraints, or where `actuated` names the driven joints ("actuators": those with motors): tau,
         multipliers (m,) and status. tau is then the least that does it, and joints that are not driven get none.
+        `tau, multipliers, status = ...` unpacks the answer; its `.unique` says per row and sample whether no other
+        multiplier is possible (a standing robot's feet may press against each other), `.joint_forces` has the loads of
+        all bearings.
         The constraints must allow the motion, A a + drift = 0; no force can cause any other.
         Couplings alone (mimic joints) are taken to carry nothing, so that tau, alone, is unique: every joint is driven.
         For what the motors of such a mechanism must do, name them: `actuated=[...]`.
         """
         return calls.inverse(self, q, v, a, t, actuated)
+
+    def joint_forces(
+        self,
+        q: Any,
+        v: Any,
+        force: Any = None,
+        t: Any = 0.0,
+        *,
+        axes: str = "child",
+        flexible: Mapping[str, Any] | None = None,
+        bearings: Mapping[str, Any] | None = None,
+    ) -> JointForces:
+        """Return the wrench that every joint transmits: of the tree and of loops, fixed ones, constraints, springs.
+
+        Parameters
+        ----------
+        q, v, force, t
+            As in `forward`: one state or a batch.
+        axes
+            "child" or "parent", those of the joint's frame on these bodies, or "world". The wrench is the parent's on
+            the child, [force; moment], with the moment about the origin of the joint's frame on the child.
+        flexible
+            Stiffnesses of joints by name: a number (N/m), a pair (N/m, N m/rad), or an array of six along and about the
+            child's axes; all other joints are rigid. They decide what redundant constraints leave open. Without them
+            all joints give way alike.
+        bearings
+            Dry friction of bearings that turn or slide, by joint of the tree: (radius in metres, coefficient) of a
+            hinge, a coefficient of a slider. The torque is coefficient x radius x load across the axis, against the
+            velocity, and part of the motion; `.friction` has it. Where several torques are possible (a linkage that
+            jams) the status is `DECLINED`.
+
+        Returns
+        -------
+        JointForces
+            `forces["knee"].force`, `.moment`, `.working`, `.constraint`; `.unique` says component by component what the
+            constraints determine, `.family` what may be added, `.choice` which member was taken.
+        """
+        if bearings:
+            from dalembert.model.mechanism.bearing_friction import with_bearings
+
+            return with_bearings(self, q, v, force, t, axes, flexible, bearings)
+        return joint_forces.joint_forces(self, q, v, force, t, axes, flexible)
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
         """Return M (nv, nv), symmetric; armature included."""

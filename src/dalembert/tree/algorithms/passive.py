@@ -75,34 +75,55 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
 def lift_forces(tree: Tree, posed: list[Posed]) -> list[Pair]:
     """Return per link minus the force that holds up its weight, (f, n) about its origin; adds to what it needs."""
     forces: list[Pair] = [(ZERO, ZERO)] * len(tree.links)
-    world = poses(posed) if tree.lifts else []
-    for name, mass, center in tree.lifts:
-        i, place = tree.places[name]
+    for name, (f, n) in lift_ends(tree, posed):
+        i, _ = tree.places[name]
         if i >= 0:
-            f = scale(mass, vectors.transposed_times(world[i].R, vector(np.array(tree.gravity))))
-            n = cross(vector(place.rotation @ center + place.position), f)
             forces[i] = vectors.add(forces[i][0], f), vectors.add(forces[i][1], n)
     return forces
+
+
+def lift_ends(tree: Tree, posed: list[Posed]) -> list[tuple[str, Pair]]:
+    """Return per body whose weight is held up minus what does it, (f, n) in the frame of the link that it is on."""
+    world = poses(posed) if tree.lifts else []
+    ends = []
+    for name, mass, center in tree.lifts:
+        i, place = tree.places[name]
+        g = vector(np.array(tree.gravity))
+        f = scale(mass, g if i < 0 else vectors.transposed_times(world[i].R, g))
+        ends.append((name, (f, cross(vector(place.rotation @ center + place.position), f))))
+    return ends
 
 
 def spring_forces(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[Pair]:
     """Return per link minus what springs between frames and lifts supply, (f, n) about its origin; adds to the need."""
     forces = lift_forces(tree, posed)
+    for name, (f, n) in (end for ends in spring_ends(tree, posed, v) for end in ends):
+        i, _ = tree.places[name]
+        if i >= 0:
+            forces[i] = vectors.add(forces[i][0], f), vectors.add(forces[i][1], n)
+    return forces
+
+
+def spring_ends(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[tuple[tuple[str, Pair], tuple[str, Pair]]]:
+    """Return per spring between frames minus what it does at both, (f, n) in the frame of the link each is on."""
     if not tree.springs:
-        return forces
+        return []
     world, speeds = poses(posed), velocities(posed, v)
+    springs = []
     for frame, other, k, rest, c in tree.springs:
-        ends = [_point(tree, world, name) for name in (frame, other)]
-        length, e = _line(*ends)
+        length, e = _line(*(_point(tree, world, name) for name in (frame, other)))
         apart = vectors.difference(*(_speed(tree, world, speeds, name) for name in (other, frame)))
         pull = add(mul(float(k), sub(length, float(rest))), mul(float(c), dot(e, apart)))
-        for name, sign in ((frame, -1.0), (other, 1.0)):
-            i, place = tree.places[name]
-            if i >= 0:
-                f = scale(sign, vectors.transposed_times(world[i].R, scale(pull, e)))
-                n = cross(vector(place.position), f)
-                forces[i] = vectors.add(forces[i][0], f), vectors.add(forces[i][1], n)
-    return forces
+        springs.append((_end(tree, world, frame, scale(-1.0, e), pull), _end(tree, world, other, e, pull)))
+    return springs
+
+
+def _end(tree: Tree, world: list[Pose], name: str, direction: Vector, pull: Scalar) -> tuple[str, Pair]:
+    """Return a force along a direction of the world at a frame's origin, in the frame of the link that it is on."""
+    i, place = tree.places[name]
+    f = scale(pull, direction)
+    f = f if i < 0 else vectors.transposed_times(world[i].R, f)
+    return name, (f, cross(vector(place.position), f))
 
 
 def _point(tree: Tree, world: list[Pose], name: str) -> Vector:

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError
 from dalembert.kkt import Status
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.probing import probe
@@ -21,6 +20,7 @@ from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning, relativ
 from dalembert.kkt.limits import DOUBLE, SINGLE, Thresholds
 from dalembert.model.constraints import Assembled, assemble
 from dalembert.model.joints import as_expression
+from dalembert.model.mechanism.joint_values import driven_coordinates
 from dalembert.tree.algorithms import dynamics
 from dalembert.tree.algorithms.dynamics import REST
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
@@ -117,6 +117,11 @@ class Tracing:
         return TreeRows.of(self).in_short_bases(self)
 
     @cached_property
+    def load(self) -> Load:
+        """What acts in the state (q, v) under tau: velocity, gravity, springs and dampers included."""
+        return self.tree_rows.load(self)
+
+    @cached_property
     def M(self) -> list[list[Scalar]]:
         """The mass matrix, (nv, nv)."""
         return crba(self.tree, self.posed)
@@ -175,18 +180,23 @@ def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype
 
 def forward_by(setting: Tracing, route: TreeRoute) -> ca.Function:
     """Return forward dynamics by one route."""
-    names = ("q", "v", "tau", "t")
-    q, v, tau, _ = (setting.symbol(name) for name in names)
-    inputs = setting.inputs(names)
+    return solution(setting, "forward", FORWARD_INPUTS, forward_answer(setting, route))
+
+
+FORWARD_INPUTS = ("q", "v", "tau", "t")
+
+
+def forward_answer(setting: Tracing, route: TreeRoute) -> BlockAnswer:
+    """Return accelerations, the multipliers of the user's rows and the verdict by one route."""
+    q, v, tau, _ = (setting.symbol(name) for name in FORWARD_INPUTS)
+    inputs = setting.inputs(FORWARD_INPUTS)
     if route.through_tree is None:
         f = [sub(*pair) for pair in zip(tau, dynamics.bias(setting.tree, setting.posed, q, v), strict=True)]
         c = [neg(value) for value in scalars(setting.rows.drift)]
-        answer = setting.by_matrices(f, c, inputs)
-    else:
-        rows = setting.tree_rows
-        answer = route.through_tree(setting, rows.forces).solve(rows.load(setting), rows.c, inputs)
-        answer = replace(answer, multipliers=rows.to_world(answer.multipliers))
-    return solution(setting, "forward", names, answer)
+        return setting.by_matrices(f, c, inputs)
+    rows = setting.tree_rows
+    answer = route.through_tree(setting, rows.forces).solve(setting.load, rows.c, inputs)
+    return replace(answer, multipliers=rows.to_world(answer.multipliers))
 
 
 def block_solution(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
@@ -337,7 +347,8 @@ def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") 
     answer = solver.solve(pull, [neg(b[k]) for k in passive], setting.inputs(("q", "v", "a")))
     lam = _least(setting, dict(zip(rows, answer.acceleration, strict=True)))
     tau = [add(b[k], total(*map(mul, columns[k], lam))) if k in driven else 0.0 for k in range(mechanism.nv)]
-    status = _said(answer.status, relative(system.mass.pivots, needs.mass_scales), setting)
+    several = setting.needs.redundant or _leaves_open(mechanism, rows, passive)
+    status = _said(answer.status, relative(system.mass.pivots, needs.mass_scales), setting, several)
     return setting.function(
         "inverse", ("q", "v", "a", "t"), {"tau": tau, "multipliers": setting.in_world(lam), "status": [status]}
     )
@@ -369,30 +380,26 @@ def _least(setting: Tracing, mu: Vector) -> list[Scalar]:
     return dense(mu, m)
 
 
-def _said(status: Any, pivots: Sequence[Scalar], setting: Tracing) -> Any:
-    """Return the status of the block system as that of the mechanism: whether lam is the least of a family.
+def _leaves_open(mechanism: Mechanism, rows: Sequence[int], passive: list[int]) -> bool:
+    """Say whether motors can strain the rows against each other: A_p has fewer independent rows than are kept."""
+    A = np.array([A for _, A, _ in closed_matrices(mechanism)])[:, rows][:, :, passive]
+    if not passive:
+        return bool(rows)
+    s = np.linalg.svd(A, compute_uv=False)
+    return int((s > digits_of(mechanism) * s.max(initial=0.0)).sum(axis=1).max(initial=0)) < len(rows)
 
-    tau is unique wherever it exists; lam is where A has full rank. A pivot of Q that vanishes is a rank that is lost.
+
+def _said(status: Any, pivots: Sequence[Scalar], setting: Tracing, several: bool) -> Any:
+    """Return the status of the block system as that of the mechanism: whether tau, lam are the least of a family.
+
+    They are a family where A is redundant, and where motors can strain the rows against each other (a standing robot's
+    internal forces). A pivot of Q that vanishes is a rank that is lost.
     """
-    solved = int(Status.REDUNDANT if setting.needs.redundant else Status.UNIQUE)
+    solved = int(Status.REDUNDANT if several else Status.UNIQUE)
     lost = ca.logic_not(reduce(ca.fmin, pivots, ca.SX(1)) > setting.limits.regular)
     finite = status != int(Status.NONFINITE)
     verdict = ca.if_else(ca.logic_or(status == int(Status.UNIQUE), status == int(Status.REDUNDANT)), solved, status)
     return ca.if_else(ca.logic_and(finite, lost), int(Status.DECLINED), verdict)
-
-
-def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:
-    """Return the indices of driven velocities, in order."""
-    if actuated is None:
-        return list(range(mechanism.nv))
-    if isinstance(actuated, str):
-        if actuated != "actuators":
-            raise ModelError(f"actuated={actuated!r}: give a list of joints or coordinates, or 'actuators'")
-        if not mechanism.actuators:
-            raise ModelError(f"{mechanism.name!r} has no actuators; name the driven joints: actuated=[...]")
-        actuated = [actuator.coordinate for actuator in mechanism.actuators]
-    slices = [mechanism.index_v(name) for name in actuated]
-    return sorted({k for where in slices for k in range(where.start, where.stop)})
 
 
 def _gram(A: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:

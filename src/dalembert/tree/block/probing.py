@@ -104,7 +104,7 @@ def matrices(mechanism: Mechanism, world: bool = True) -> Matrices:
 
     def at(q: Any) -> tuple[Any, Any, Any]:
         M, A, phi = (np.array(ca.densify(x)) for x in function(q, 0.0))
-        return M, mechanism.without_rounding(A.reshape(-1, mechanism.nv), np.asarray(q)), phi.ravel()
+        return M, mechanism.without_rounding(A.reshape(len(mechanism.names), mechanism.nv), np.asarray(q)), phi.ravel()
 
     return at
 

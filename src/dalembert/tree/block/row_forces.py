@@ -50,11 +50,16 @@ FRAMES = 2
 
 @dataclass(frozen=True, eq=False)
 class RowForce:
-    """One row: forces on links for a unit multiplier, forces on joints, and what remains at a = 0."""
+    """One row: forces on links for a unit multiplier, forces on joints, and what remains at a = 0.
+
+    `ends` has the forces frame by frame, in the order in which the constraint names its frames: each in the frame of
+    the link that the frame is on, those on the ground in world axes about its origin.
+    """
 
     links: dict[int, Pair]
     joints: Vector
     drift: Scalar
+    ends: tuple[tuple[str, Pair], ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,7 +175,7 @@ class Observed(Kinematics):
         two = motion.place(constraint.other or motion.mechanism.ground, constraint.at or IDENTITY)
         self.link, self.origin = one if two[0] < 0 else two
         self.carrier = -1 if constraint.held else motion.tree.common_ancestor(one[0], two[0])
-        self.slots: list[tuple[int, Pose, Placement]] = []
+        self.slots: list[tuple[str, int, Pose, Placement]] = []
 
     def rows(self) -> list[RowForce]:
         """Return the constraint's rows as forces."""
@@ -178,28 +183,29 @@ class Observed(Kinematics):
         for part in parts_of(self.constraint, self):
             C = ca.SX(part.jacobian)
             drift = ca.SX(part.drift)
-            rows += [RowForce(self._forces(C[i, :]), {}, scalar(drift[i])) for i in range(C.shape[0])]
+            rows += [self._row(C[i, :], scalar(drift[i])) for i in range(C.shape[0])]
         return rows
 
-    def _forces(self, C: ca.SX) -> dict[int, Pair]:
-        """Return the force on every link of one row."""
+    def _row(self, C: ca.SX, drift: Scalar) -> RowForce:
+        """Return one row: its force on every link, and frame by frame."""
         forces: dict[int, Pair] = {}
-        for k, (link, pose, place) in enumerate(self.slots):
+        ends = []
+        for k, (name, link, pose, place) in enumerate(self.slots):
             c = [scalar(C[6 * k + j]) for j in range(6)]
-            if link < 0:
-                continue
             f = vectors.transposed_times(pose.R, (c[0], c[1], c[2]))
             n = vectors.transposed_times(pose.R, (c[3], c[4], c[5]))
             n = vectors.add(n, cross(vector(place.position), f))
-            known = forces.get(link, (vectors.ZERO, vectors.ZERO))
-            forces[link] = vectors.add(known[0], f), vectors.add(known[1], n)
-        return forces
+            ends.append((name, (f, n)))
+            if link >= 0:
+                known = forces.get(link, (vectors.ZERO, vectors.ZERO))
+                forces[link] = vectors.add(known[0], f), vectors.add(known[1], n)
+        return RowForce(forces, {}, drift, tuple(ends))
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
         """Return a frame in the observer's axes, with six columns of its own for a Jacobian."""
         link, place = self.motion.place(name, placement)
         pose = self._pose(link)
-        self.slots.append((link, pose, place))
+        self.slots.append((name, link, pose, place))
         if len(self.slots) > FRAMES:
             raise NotImplementedError(f"a constraint between more than {FRAMES} frames")
         columns_of_its_own = np.zeros((6, 6 * FRAMES))

@@ -11,7 +11,7 @@ from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.algebra.screws import Screw
-from dalembert.tree.algebra.vectors import ZERO, Vector
+from dalembert.tree.algebra.vectors import ZERO, Symmetric, Vector
 from dalembert.types import Array, Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -144,6 +144,31 @@ class Link:
         return result
 
 
+@dataclass(frozen=True)
+class TreeBody:
+    """A body of the mechanism, in the frame of the link that it is part of; its mass is never regrouped.
+
+    Attributes
+    ----------
+    link, parent
+        Number of the link, -1 for the ground; number of the body that carries it, -1 for the ground.
+    place
+        Where the body's own frame stands in the link's.
+    joint
+        Where the frame of the joint that carries it stands, on the body's side.
+    mass, center, E
+        Mass, centre of mass, and second moments about it, in the link's axes.
+    """
+
+    link: int
+    parent: int
+    place: Placement
+    joint: Placement
+    mass: float
+    center: Vector
+    E: Symmetric
+
+
 TendonData = tuple[tuple[tuple[int, int, float], ...], float, tuple[float, float], float]
 
 
@@ -167,6 +192,10 @@ class Tree:
         Springs between frames; bodies whose weight is held up: name, mass that is held, centre in the body's frame.
     tendons
         Springs along sums of coordinates: (place in q, place in v, factor) of each, stiffness, rest and damping.
+    bodies
+        The mechanism's bodies in their order: which link each is part of, and its own mass.
+    handed
+        Per link the inertia that regrouping has handed to the parent, in the link's frame.
     """
 
     name: str
@@ -180,6 +209,8 @@ class Tree:
     lifts: tuple[tuple[str, float, tuple[float, ...]], ...] = ()
     coordinates: tuple[str, ...] = field(default=())
     tendons: tuple[TendonData, ...] = ()
+    bodies: tuple[TreeBody, ...] = ()
+    handed: tuple[Rigid, ...] = ()
 
     def ancestors(self, i: int) -> list[int]:
         """Return i, its parent, and so on to the first link that hangs on the ground."""

@@ -24,6 +24,7 @@ from dalembert.tree.prepared.link import (
     Link,
     TendonData,
     Tree,
+    TreeBody,
     matrix,
     moments,
     moved,
@@ -52,18 +53,18 @@ if TYPE_CHECKING:
 def regroup(tree: Tree) -> Tree:
     """Return the tree with its masses handed toward the ground."""
     inertias = [link.inertia for link in tree.links]
+    handed = list(tree.handed)
     still = tree.still
     for i in reversed(range(len(tree.links))):
         link = tree.links[i]
-        share, handed = _shares(link.kind, inertias[i])
-        inertias[i] = share
-        passed = moved(handed, at_zero(link))
+        inertias[i], handed[i] = _shares(link.kind, inertias[i])
+        passed = moved(handed[i], at_zero(link))
         if link.parent < 0:
             still = still.add(passed)
         else:
             inertias[link.parent] = _sum(inertias[link.parent], passed)
     links = tuple(replace(link, inertia=inertia) for link, inertia in zip(tree.links, inertias, strict=True))
-    return replace(tree, links=links, still=still)
+    return replace(tree, links=links, still=still, handed=tuple(handed))
 
 
 def _shares(kind: str, inertia: Rigid) -> tuple[Rigid, Rigid]:
@@ -131,7 +132,7 @@ FRAMES = ("own", "parent", "file")
 
 def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True) -> Tree:
     """Return the mechanism's moving links; `frames` is one of `FRAMES`, `regrouped` moves masses to parents."""
-    raws, places = _collect(mechanism)
+    raws, places, bodies = _collect(mechanism)
     links: list[Link] = []
     turns = [IDENTITY] * len(raws)
     for i, raw in enumerate(raws):
@@ -147,9 +148,7 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
             steps, last = (*steps, turn("z", *last)), (0.0, 0.0)
             steps = tuple(screw for screw in steps if not idle(screw))
         links.append(_link(raw, steps, last, moved(raw.inertia, turns[i].inverse())))
-    where = {
-        name: (i, placement if i < 0 else turns[i].inverse() @ placement) for name, (i, placement) in places.items()
-    }
+    where = {name: (i, _turned_place(turns, i, placement)) for name, (i, placement) in places.items()}
     springs = mechanism.springs if mechanism.passive else ()
     tree = Tree(
         mechanism.name,
@@ -163,8 +162,26 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
         _lifts(mechanism),
         mechanism.coordinates,
         tendon_data(mechanism),
+        tuple(_body(mechanism, k, i, _turned_place(turns, i, place)) for k, (i, place) in enumerate(bodies)),
+        (Rigid(),) * len(links),
     )
     return regroup(tree) if regrouped else tree
+
+
+def _turned_place(turns: list[Placement], i: int, place: Placement) -> Placement:
+    """Return a place on link i, or on the ground, in the link's frame as it was chosen."""
+    return place if i < 0 else turns[i].inverse() @ place
+
+
+def _body(mechanism: Mechanism, k: int, link: int, place: Placement) -> TreeBody:
+    """Return body k as a part of its link."""
+    body, joint = mechanism.bodies[k], mechanism.joints[k]
+    inertia, R = body.inertia, place.rotation
+    turned = R @ inertia.rotational @ R.T
+    E = rigid(0.0, np.zeros(3), 0.5 * np.trace(turned) * np.eye(3) - turned).E
+    x, y, z = (float(c) for c in R @ inertia.center + place.position)
+    joint_place = place @ joint.child_placement
+    return TreeBody(link, mechanism.parents[k], place, joint_place, inertia.mass, (x, y, z), E)
 
 
 def tendon_data(mechanism: Mechanism) -> tuple[TendonData, ...]:
@@ -212,8 +229,10 @@ def _bounded(joint: Joint) -> bool:
     return bool(lower and upper) and max(abs(x) for x in (*lower, *upper)) <= FAR
 
 
-def _collect(mechanism: Mechanism) -> tuple[list[_Raw], dict[str, tuple[int, Placement]]]:
-    """Return the links with welded bodies merged, and where every named frame is."""
+def _collect(
+    mechanism: Mechanism,
+) -> tuple[list[_Raw], dict[str, tuple[int, Placement]], list[tuple[int, Placement]]]:
+    """Return the links with welded bodies merged, where every named frame is, and where every body is."""
     raws: list[_Raw] = []
     body_places: dict[str, tuple[int, Placement]] = {mechanism.ground: (-1, IDENTITY)}
     manifold = mechanism.manifold
@@ -236,7 +255,7 @@ def _collect(mechanism: Mechanism) -> tuple[list[_Raw], dict[str, tuple[int, Pla
         frame = mechanism.frame(name)
         carrier, place = body_places[frame.body]
         places[name] = (carrier, place @ frame.placement)
-    return raws, places
+    return raws, places, [body_places[body.name] for body in mechanism.bodies]
 
 
 def _parts(mechanism: Mechanism, joint: Joint, q: int, v: int) -> list[tuple[str, Any, int, int, dict[str, Any]]]:

@@ -1,0 +1,109 @@
+"""Joint forces along runs: every stepper, contacts, peaks and duty cycles, tables and pictures."""
+
+from __future__ import annotations
+
+import casadi as ca
+import matplotlib as mpl
+import numpy as np
+import pytest
+
+import dalembert as da
+from tests.reference.free_bodies import FreeBodies
+from tests.simulate.linkages import crank_rocker
+
+mpl.use("agg")
+
+STEPPERS = ("dop853", "dopri5", "rk4", "bdf", "radau", "variational")
+
+
+@pytest.fixture(scope="module")
+def rocker():
+    return crank_rocker()
+
+
+@pytest.mark.parametrize("method", STEPPERS)
+def test_every_stepper_has_the_wrenches_of_its_states(rocker, method):
+    """Bodies cut free at the samples' states: as accurate as the accelerations of the stepper."""
+    m, q, v = rocker
+    fixed = {"step": 2e-3} if method in ("rk4", "variational") else {}
+    run = da.simulate(m, 0.02, q, v, method=method, **fixed)
+    forces = run.joint_forces
+    assert forces.wrenches.shape == (run.t.size, 4, 6)
+    assert forces.unique.all()
+    for k in (1, run.t.size - 1):
+        a = m.forward(run.q[k], run.v[k]).acceleration
+        free = FreeBodies(m, run.q[k], run.v[k], a)
+        np.testing.assert_allclose(forces.wrenches[k], free.wrenches(), atol=2e-5 * np.abs(free.wrenches()).max())
+
+
+def test_loads_of_a_rotor():
+    """A mass that turns steadily: m w^2 r all the time; twice the speed for a third of it gives the cubic mean."""
+    b = da.Builder("rotor", gravity=(0, 0, 0))
+    b.body("disc", mass=2.0, center=(0.1, 0, 0), inertia=(0.1, 0.1, 0.2))
+    b.joint("shaft", "continuous", parent="world", child="disc", axis=(0, 0, 1))
+    run = da.simulate(b.build(), 1.0, v=[10.0], every=0.1)
+    loads = run.joint_forces
+    assert loads.peak("shaft").force == pytest.approx(20.0)
+    np.testing.assert_allclose(loads["shaft"].force, [[-20.0, 0, 0]] * run.t.size, atol=1e-9)
+    np.testing.assert_allclose(loads.duty_cycle("shaft", [19.0, 21.0]), [1.0, 0.0])
+    assert loads.equivalent_load("shaft") == pytest.approx(20.0)
+    world = loads.in_axes("world")
+    np.testing.assert_allclose(world["shaft"].force[:, 0], -20 * np.cos(10 * run.t), atol=1e-6)
+    assert "shaft" in str(loads)
+    assert "peak force" in str(loads)
+    figure = loads.plot()
+    assert figure.axes[0].get_lines()[0].get_label() == "shaft"
+    assert run.plot("joint_forces").axes[0].has_data()
+    with pytest.raises(da.ModelError, match="'force', 'moment'"):
+        loads.duty_cycle("shaft", 1.0, what="torque")
+
+
+@pytest.mark.parametrize("method", ["hybrid", "moreau"])
+def test_contacts_are_part_of_the_balance(method):
+    """A lever with a ball on its end falls onto the floor: hinge and floor share the weight, moment by moment."""
+    b = da.Builder("lever")
+    b.body("lever", mass=2.0, center=(0.5, 0, 0), inertia=(0.01, 0.2, 0.2))
+    b.joint("hinge", "revolute", parent="world", child="lever", axis=(0, 1, 0), position=(0, 0, 0.3))
+    b.frame("tip", "lever", position=(1.0, 0, 0))
+    lever = b.build()
+    floor = da.Contact(da.Sphere("tip", radius=0.05), da.Plane(), friction=0.0, restitution=0.0)
+    options = {"step": 1e-3} if method == "moreau" else {}
+    run = da.simulate(lever, 0.5, [0.2], [0.0], contacts=[floor], method=method, **options)
+    forces = run.joint_forces.in_axes("world")
+    (contact,) = run.contacts
+    assert set(forces) == {"hinge", contact}
+    tilt = float(run.q[-1, 0])
+    lifted = 2.0 * 9.81 * 0.5 / 1.0  # both are vertical: the tilt drops out of their levers
+    np.testing.assert_allclose(forces[contact].force[-1], [0, 0, lifted], atol=1e-3)
+    np.testing.assert_allclose(forces["hinge"].force[-1], [0, 0, 2.0 * 9.81 - lifted], atol=1e-3)
+    np.testing.assert_allclose(forces["hinge"].moment[-1], 0, atol=1e-3)
+    assert tilt > 0.2
+    assert forces.peak("hinge").force_time < 0.5
+
+
+def test_redundant_rows_along_a_run():
+    """Two hinges of a door: the family is the same at every sample, stiffnesses decide it, and a file keeps nothing."""
+    b = da.Builder("door")
+    b.body("leaf", mass=20.0, center=(0.5, 0, 1), inertia=(7, 8.5, 1.7))
+    b.joint("lower", "revolute", parent="world", child="leaf", axis=(0, 0, 1), position=(0, 0, 0.2),
+            child_placement=(0, 0, 0.2))  # fmt: skip
+    b.loop("upper", "revolute", "leaf", "world", placement=(0, 0, 1.8), other_placement=(0, 0, 1.8), axis=(0, 0, 1))
+    door = b.build()
+    run = da.simulate(door, 0.2, v=[2.0], every=0.05)
+    forces = run.joint_forces
+    assert forces.family.shape == (run.t.size, 5, 2, 6)
+    assert not forces["upper"].unique[:, :5].any()
+    assert forces["upper"].unique[:, 5].all()
+    np.testing.assert_allclose(forces["lower"].force[:, 2], 10 * 9.81, atol=1e-6)
+    pair = forces.with_flexible({"lower": (1e6, 1e3), "upper": (3e6, 1e3)})
+    assert pair.unique.all()
+    np.testing.assert_allclose(pair["lower"].force[:, 2], 5 * 9.81, atol=1e-6)
+    np.testing.assert_allclose(pair["upper"].force[:, 2], 15 * 9.81, atol=1e-6)
+    assert "not unique: force x" in str(forces)
+
+
+def test_a_lagrangian_has_no_joints():
+    x, v = ca.SX.sym("x"), ca.SX.sym("v")
+    run = da.simulate(da.Lagrangian(x, v, 0.5 * v**2, 0.5 * x**2), 0.1, [1.0], [0.0])
+    with pytest.raises(da.UnsupportedError, match="of a Mechanism"):
+        _ = run.joint_forces
