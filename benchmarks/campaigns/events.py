@@ -19,7 +19,7 @@ from scipy.special import ellipj, ellipk
 
 import dalembert as da
 from dalembert.simulate.contact import Contact, Sphere
-from dalembert.simulate.events.asked import EventWatch
+from dalembert.simulate.events.asked import Event
 
 TITLE: str = "samples, zeros of events and pulses of forces in time, against closed forms"
 
@@ -199,7 +199,7 @@ def _case(rng: np.random.Generator) -> dict[str, Any]:
     for i in range(rng.integers(0, 3) if kind != "lagrangian" else 0):
         g, feel = random_event(rng, size, speed)
         terminal = int(rng.integers(1, 6)) if rng.random() < 0.2 else 0
-        events[f"g{i}"] = EventWatch(lambda t, q, v, g=g: g(t, q[0], v[0]), f"g{i}", terminal, int(rng.integers(-1, 2)))
+        events[f"g{i}"] = Event(lambda t, q, v, g=g: g(t, q[0], v[0]), terminal, int(rng.integers(-1, 2)))
         feels[f"g{i}"] = g, feel
     if events:
         options["events"] = events
@@ -237,7 +237,7 @@ def _judged(case: dict[str, Any], run: Any) -> tuple[str, str]:
     return "right", ""
 
 
-def _zeros_judged(case: dict[str, Any], run: Any, name: str, watch: EventWatch, error: float) -> str:
+def _zeros_judged(case: dict[str, Any], run: Any, name: str, watch: Event, error: float) -> str:
     """Return what is wrong with the zeros of one event, or nothing."""
     g, feel = case["feels"][name]
 

@@ -17,7 +17,8 @@ import numpy as np
 from scipy.optimize import linprog
 
 from dalembert.errors import DalembertError
-from dalembert.friction import FrictionStatus, Limited, Reacting, Resolution, resolve, resolve_batch
+from dalembert.friction import Limited, Reacting, Resolution, resolve, resolve_batch
+from dalembert.status import Status
 
 TITLE = "friction with drift, redundant contacts and moving surfaces, against all modes"
 
@@ -362,16 +363,16 @@ def proves(case: Case, weights: tuple[tuple[str, float], ...]) -> bool:
     return bool(cancels and (w[pushes] >= 0.0).all() and w @ case.drift < -1e-10)
 
 
-def judged(case: Case, status: FrictionStatus, a: Array, T: Array, lam: Array, weights: Any) -> tuple[str, str]:
+def judged(case: Case, status: Status, a: Array, T: Array, lam: Array, weights: Any) -> tuple[str, str]:
     """Return verdict and words for one answer of the library."""
-    if status is FrictionStatus.SOLVED:
+    if status is Status.SOLVED:
         law = wrong_law(case, a, T, lam)
         return ("wrong", f"solved, but: {law}") if law else ("right", "solved")
     lines = case.enumerable
-    if status is FrictionStatus.NO_SOLUTION and weights:
+    if status is Status.NO_SOLUTION and weights:
         return ("right", "contradiction proved") if proves(case, weights) else ("wrong", "weights prove nothing")
     exists = lines and any(not wrong_law(case, *x) for x in _Unknowns(case).answers())
-    if status is FrictionStatus.NO_SOLUTION:
+    if status is Status.NO_SOLUTION:
         return ("wrong", "there is an answer") if exists else ("right", "no solution")
     return "refused", f"{status.name}, {'an answer exists' if exists else 'no answer' if lines else 'plane'}"
 
@@ -444,7 +445,7 @@ def _trial_batch(case: Case, r: Resolution | None, rng: np.random.Generator) -> 
     if r is None:
         return None
     if b.status[1] != r.status:
-        return "wrong", f"batch {FrictionStatus(int(b.status[1])).name}, single {r.status.name}"
+        return "wrong", f"batch {Status(int(b.status[1])).name}, single {r.status.name}"
     if r.ok and r.report.accelerations_unique and np.abs(b.acceleration[1] - r.acceleration).max() > 1e-6 * case.scale:
         return "wrong", "batch differs where the answer is unique"
     return None

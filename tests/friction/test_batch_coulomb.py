@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.friction import ExpressionLaw, FrictionStatus, Reacting, Stribeck, resolve, resolve_batch
+from dalembert.friction import ExpressionLaw, Reacting, Stribeck, resolve, resolve_batch
+from dalembert.status import Status
 from tests.friction.test_cones import painleve
 
 LAWS = {
@@ -94,10 +95,10 @@ def test_bad_samples_have_their_status():
     given["M"][3] = -np.eye(7)
     given["loads"][4, 0] = -1.0
     batch = resolve_batch(**given)
-    bad = [FrictionStatus.NONFINITE, FrictionStatus.NONFINITE, FrictionStatus.MASSLESS, FrictionStatus.NONFINITE]
+    bad = [Status.NONFINITE, Status.NONFINITE, Status.MASSLESS, Status.NONFINITE]
     assert batch.status[1:5].tolist() == bad
     assert np.isnan(batch.acceleration[1:5]).all()
-    assert batch.status[[0, 5]].tolist() == [0, 0]
+    assert batch.status[[0, 5]].tolist() == [Status.SOLVED, Status.SOLVED]
 
 
 def test_painleve_without_an_answer_is_a_status_among_good_samples():
@@ -107,7 +108,7 @@ def test_painleve_without_an_answer_is_a_status_among_good_samples():
         f=np.tile([0.0, -9.81, 0.0], (3, 1)), state=[[-1.0], [1.0], [-1.0]], laws=[Reacting(2.2, 0)], **given,
         drift=[[0.0], [0.0], [25.0 * h]], contact_drift=[[0.0], [0.0], [25.0 * c]],
     )  # fmt: skip
-    assert batch.status.tolist() == [FrictionStatus.NO_SOLUTION, FrictionStatus.SOLVED, FrictionStatus.SOLVED]
+    assert batch.status.tolist() == [Status.NO_SOLUTION, Status.SOLVED, Status.SOLVED]
     assert np.isnan(batch.acceleration[0]).all()
     assert "Painleve" in str(batch)
     np.testing.assert_allclose(batch.acceleration[1], painleve(0.0, sense=1.0).acceleration, atol=1e-12)

@@ -12,9 +12,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dalembert.errors import ModelError
-from dalembert.friction import FrictionStatus, Reacting, resolve
+from dalembert.friction import Reacting, resolve
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB
+from dalembert.status import Status
 from tests.friction.problems import cone
 
 FCLIB = Path(__file__).parents[3] / "shared" / "benchmarks" / "fclib"
@@ -184,7 +185,7 @@ def painleve(omega, mu=2.2, angle=1.0, sense=-1.0):
 
 def test_painleve_no_solution_is_said_with_the_contact():
     r = painleve(0.0)
-    assert r.status is FrictionStatus.NO_SOLUTION
+    assert r.status is Status.NO_SOLUTION
     assert r.report.exists is False
     assert r.report.undetermined == ("tip",)
     assert "tip" in r.report.reason

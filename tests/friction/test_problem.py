@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from dalembert.errors import ModelError
-from dalembert.friction import FrictionStatus, Limited, Reacting, StaticKinetic, resolve, resolve_batch
+from dalembert.friction import Limited, Reacting, StaticKinetic, resolve, resolve_batch
 from dalembert.friction.bounded.answer import unheld
 from dalembert.friction.bounded.methods import IntervalProblem
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL, problem_at, problem_over
+from dalembert.status import Status
 
 LAWS = [Reacting(0.3, "floor", directions=2), 4.0, Limited(StaticKinetic(2.0, 1.0)), Reacting(0.5, 2, unilateral=False)]
 """A cone in a plane, an interval, a disk, a double cone in a line: six columns of W, eight rows."""
@@ -104,7 +105,7 @@ def test_constraints_may_hold_what_has_no_mass():
     """Divided by the root of a mass of zero, which raised LinAlgError; a batch said MASSLESS."""
     r, b = both([Reacting(0.0, 0)], M=np.zeros((1, 1)), f=[-6.0], W=[[2.0]], state=[0.0], A=[[2.0], [1.0]],
                 drift=[-1.0, 0.0])  # fmt: skip
-    assert r.status == b.status[1] == FrictionStatus.NO_SOLUTION
+    assert r.status == b.status[1] == Status.NO_SOLUTION
     assert dict(r.certificate.contradiction).keys() == {"contact 0", "row 1"}
     r, b = both([Reacting(0.5, 0), 1.0], M=np.diag([1.0, 1.0, 0.0]), f=[3.0, -10.0, 2.0], state=[0.0, 0.0],
                 W=[[1.0, 0.0], [0.0, 0.0], [0.0, 1.0]], A=[[0, 1.0, 0], [1.0, 0, 1.0]], drift=[0.0, 1.0])  # fmt: skip
@@ -125,7 +126,7 @@ def test_rows_that_agree_to_rounding_do_not_contradict_in_a_batch():
     np.testing.assert_allclose(b.acceleration, [[2.0, 2.0]] * 2, rtol=1e-12)
     clash = resolve_batch(np.diag([2.0, 3.0]), np.zeros((1, 2)), [[-2.0], [-2.0]], [[0.0]], [5.0], A=A,
                           drift=[[0.0, 4.0, 1e-6]])  # fmt: skip
-    assert clash.status[0] == FrictionStatus.INCONSISTENT
+    assert clash.status[0] == Status.INCONSISTENT
 
 
 def test_a_light_force_moves_a_massless_coordinate_as_far_as_needed():
@@ -145,12 +146,12 @@ def test_massless_means_that_no_contact_holds_the_motion(load, free):
     problem = problem_at(np.zeros((1, 1)), [load], [[1.0]], [0.0], [2.0])
     assert unheld(IntervalProblem.of(problem)) is free
     r = resolve(np.zeros((1, 1)), [load], [[1.0]], [0.0], [2.0])
-    assert r.status is (FrictionStatus.MASSLESS if free else FrictionStatus.SOLVED)
+    assert r.status is (Status.MASSLESS if free else Status.SOLVED)
 
 
 def test_a_negative_mass_is_not_called_a_contradiction():
     b = resolve_batch(-np.eye(2), np.ones((1, 2)), [[1.0], [0.0]], [[0.0]], [1.0])
-    assert b.status[0] == FrictionStatus.MASSLESS
+    assert b.status[0] == Status.MASSLESS
 
 
 def test_a_small_pivot_before_it_does_not_hide_a_motion_without_mass():
@@ -164,15 +165,15 @@ def test_a_small_pivot_before_it_does_not_hide_a_motion_without_mass():
         A = rng.standard_normal((1, 4))
         b = resolve_batch(M, f, W, np.zeros((3, 1)), [Reacting(0.5, 0)], A=A)
         told |= set(b.status.tolist())
-        for i in np.flatnonzero(b.status == FrictionStatus.SOLVED):
+        for i in np.flatnonzero(b.status == Status.SOLVED):
             a, lam, T = b.acceleration[i], b.multipliers[i], b.forces[i]
             np.testing.assert_allclose(M @ a + A.T @ lam, f[i] + W @ T, atol=1e-7 * (1.0 + np.abs(lam).max()))
             assert -lam[0] >= -1e-9
             assert abs(T[0]) <= 0.5 * max(-lam[0], 0.0) + 1e-9
             assert A[0] @ a >= -1e-6 * np.abs(a).max()
     assert told <= {
-        FrictionStatus.SOLVED,
-        FrictionStatus.NOT_CONVERGED,
-        FrictionStatus.MASSLESS,
-        FrictionStatus.INCONSISTENT,
+        Status.SOLVED,
+        Status.NOT_CONVERGED,
+        Status.MASSLESS,
+        Status.INCONSISTENT,
     }

@@ -10,8 +10,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
-from dalembert.friction import METHODS, Dry, FrictionStatus, Hyperbolic, Reacting, StaticKinetic, resolve, resolve_batch
+from dalembert.friction import METHODS, Dry, Hyperbolic, Reacting, StaticKinetic, resolve, resolve_batch
 from dalembert.friction.bounded.box import least_norm, solve_box
+from dalembert.status import Status
 from tests.friction.problems import bounded
 from tests.reference.box import solve_box_plain
 
@@ -128,7 +129,7 @@ def test_every_method_answers_the_belt_in_one_contract(method):
         assert r.certificate.iterations >= 1
         exact = resolve(M, [-elastic, 0.0], W, np.zeros(3), LIMITS)
         if method == "regularised":
-            assert r.status is FrictionStatus.NOT_OPTIMAL
+            assert r.status is Status.NOT_OPTIMAL
         else:
             assert r.ok
             np.testing.assert_allclose(r.acceleration, exact.acceleration, atol=1e-14)
@@ -140,7 +141,7 @@ def test_O11_a_slope_in_place_of_the_law_is_no_answer_near_rest(speed, obeys):
     r = resolve([[1.0]], [-0.4], [[1.0]], [speed], [0.2], "regularised")
     assert r.ok is obeys  # 0.7 % of the force are missing at 2.8 widths
     assert r.certificate.optimality == pytest.approx(1.0 - np.tanh(speed / 1e-3), abs=1e-15)
-    assert r.status is (FrictionStatus.SOLVED if obeys else FrictionStatus.NOT_OPTIMAL)
+    assert r.status is (Status.SOLVED if obeys else Status.NOT_OPTIMAL)
 
 
 def test_O6_index_sets_of_the_belt():
@@ -186,7 +187,7 @@ def test_O7_flowchart_terminates_and_agrees_or_says_where_not():
             assert same
             agree += 1
         else:
-            assert r.status is FrictionStatus.NOT_OPTIMAL
+            assert r.status is Status.NOT_OPTIMAL
             differ += 1
     assert agree > 200
     assert differ > 5
@@ -199,15 +200,15 @@ def test_O7_released_contacts_may_cycle_and_the_cycle_is_reported():
         M, f, W, limits = bounded(rng, spread=1.0)
         r = resolve(M, f, W, np.zeros(W.shape[1]), list(limits), "flowchart", release=True)
         found.add(r.status)
-        if r.status is FrictionStatus.CYCLE:
+        if r.status is Status.CYCLE:
             assert "released and clamped again" in r.certificate.note
-    assert FrictionStatus.CYCLE in found
-    assert FrictionStatus.SOLVED in found
+    assert Status.CYCLE in found
+    assert Status.SOLVED in found
 
 
 def test_O7_short_form_declines_with_the_residual_where_only_the_blocks_stick():
     r = resolve(M, [-6.3, 0.0], W, [0.1, 0.1, 0.0], LIMITS, "flowchart", form="short")
-    assert r.status is FrictionStatus.DECLINED
+    assert r.status is Status.DECLINED
     assert "range condition" in r.certificate.note
     assert np.isnan(r.acceleration).all()
     full = resolve(M, [-6.3, 0.0], W, np.zeros(3), LIMITS, "flowchart", form="short")
@@ -235,11 +236,9 @@ def test_massless_block_held_by_a_sticking_contact():
     light = resolve(np.diag([4.0, 0.0]), [-20.0, 1.0], W, np.zeros(3), LIMITS)
     np.testing.assert_allclose(light.acceleration, heavy.acceleration, atol=1e-8)
     gone = resolve(np.diag([4.0, 0.0]), [0.0, 30.0], W, np.zeros(3), LIMITS)
-    assert gone.status is FrictionStatus.MASSLESS
+    assert gone.status is Status.MASSLESS
     assert np.isnan(gone.acceleration).all()
-    assert (
-        resolve(np.diag([4.0, 0.0]), [0.0, 1.0], W, np.zeros(3), LIMITS, "flowchart").status is FrictionStatus.DECLINED
-    )
+    assert resolve(np.diag([4.0, 0.0]), [0.0, 1.0], W, np.zeros(3), LIMITS, "flowchart").status is Status.DECLINED
 
 
 def test_with_constraint_rows():
@@ -302,7 +301,7 @@ def test_batch_with_constraint_rows_gives_bad_samples_their_status():
     A, drift = np.array([[1.0, -1.0], [2.0, -2.0]]), np.zeros((3, 2))
     drift[1, 1], drift[2, 0] = 1.0, np.nan  # the second row asks for what the first forbids
     r = resolve_batch(M, np.ones((3, 2)), W, np.zeros((3, 3)), LIMITS, A=A, drift=drift)
-    assert [FrictionStatus(int(x)).name for x in r.status] == ["SOLVED", "INCONSISTENT", "NONFINITE"]
+    assert [Status(int(x)).name for x in r.status] == ["SOLVED", "INCONSISTENT", "NONFINITE"]
     assert np.isnan(r.multipliers[1:]).all()
     assert np.isfinite(r.multipliers[0]).all()
     massless = resolve_batch(np.diag([4.0, 0.0]), np.ones((1, 2)), W, np.zeros((1, 3)), LIMITS, A=A)
@@ -319,7 +318,7 @@ def test_batch_gives_bad_samples_their_status():
     f = np.tile([-6.3, 0.5], (5, 1))
     f[3, 0] = np.inf
     r = resolve_batch(many, f, W, np.zeros((5, 3)), LIMITS)
-    assert [FrictionStatus(int(x)).name for x in r.status] == ["SOLVED", "SOLVED", "NONFINITE", "NONFINITE", "SOLVED"]
+    assert [Status(int(x)).name for x in r.status] == ["SOLVED", "SOLVED", "NONFINITE", "NONFINITE", "SOLVED"]
     assert np.isnan(r.acceleration[[2, 3]]).all()
     np.testing.assert_allclose(r.acceleration[[0, 4]], 0.0, atol=1e-15)
     assert "3 of 5 samples ok" in str(r)

@@ -14,9 +14,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import casadi_values, random_function, random_inputs
 
-from dalembert.kernel import Kernel, SampleStatus
+from dalembert.kernel import Kernel
 from dalembert.kernel.llvm import compile as llvm_backend
 from dalembert.kernel.program import chunks as chunk
+from dalembert.status import Status
 
 BACKENDS = ("numpy", "cpu", "c")
 
@@ -151,9 +152,9 @@ def test_status_marks_samples_that_are_not_finite(backend):
     xs = np.ones((21, 1))
     xs[[3, 8, 20]] = [[-1.0], [2.0], [0.0]]
     result = kernel.call(xs)
-    assert np.flatnonzero(result.status == SampleStatus.NON_FINITE).tolist() == [3, 8, 20]
-    assert kernel.call(xs[0]).status == SampleStatus.FINITE
-    assert kernel.call(xs[3]).status == SampleStatus.NON_FINITE
+    assert np.flatnonzero(result.status == Status.NONFINITE).tolist() == [3, 8, 20]
+    assert kernel.call(xs[0]).status == Status.FINITE
+    assert kernel.call(xs[3]).status == Status.NONFINITE
 
 
 @pytest.mark.parametrize("backend", BACKENDS)

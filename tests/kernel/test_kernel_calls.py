@@ -13,6 +13,7 @@ import pytest
 
 from dalembert.errors import DalembertError, ShapeError, UnsupportedError
 from dalembert.kernel import Kernel
+from dalembert.status import Status
 
 BACKENDS = ("numpy", "cpu", "c")
 
@@ -221,7 +222,7 @@ def test_calls_with_a_status_fill_given_arrays(kernel):
     assert all(a is b for a, b in zip(again.outputs, given, strict=True))
     for a, b in zip(fresh.outputs, again.outputs, strict=True):
         np.testing.assert_array_equal(a, b)
-    assert fresh.status == again.status == 1
+    assert fresh.status == again.status == Status.NONFINITE
     assert fresh.status.shape == ()
     outputs, status = fresh
     assert outputs is fresh.outputs
@@ -243,7 +244,7 @@ def test_threads_share_a_kernel_whose_calls_release_the_lock():
                 np.testing.assert_array_equal(found, wanted)
             for found, wanted in zip(pool.map(kernel.call, data), expected, strict=True):
                 np.testing.assert_array_equal(found.outputs[0], wanted)
-                assert not found.status.any()
+                assert (found.status == Status.FINITE).all()
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.dtype("float32"), "float32", "f4"])

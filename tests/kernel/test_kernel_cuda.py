@@ -16,12 +16,13 @@ from every_operation import arguments, every_operation
 from programs import random_function, random_inputs
 
 from dalembert.errors import MissingExtraError, ShapeError
-from dalembert.kernel import Kernel, SampleStatus
+from dalembert.kernel import Kernel
 from dalembert.kernel.cuda import engine as cuda_engine
 from dalembert.kernel.cuda import printer as cuda_part
 from dalembert.kernel.cuda.printer import REGISTERS, Tuning, print_cuda
 from dalembert.kernel.program.lower import lower
 from dalembert.kernel.program.program import Op
+from dalembert.status import Status
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "benchmarks"))
 import sample_programs as robots
@@ -134,7 +135,7 @@ def test_single_inputs_structural_zeros_and_status(on_host):
     xs[[4, 11]] = [[-1.0, 1.0], [0.0, 1.0]]
     kernel = compare(function, [xs, np.array([1.0, 2.0, 3.0])])
     status = kernel.call(xs, np.ones(3)).status
-    assert np.flatnonzero(status == SampleStatus.NON_FINITE).tolist() == [4, 11]
+    assert np.flatnonzero(status == Status.NONFINITE).tolist() == [4, 11]
     single = kernel(xs[0], np.ones(3))
     assert [y.shape for y in single] == [(2,), (3, 3), (2, 2), (3,), (1,)]
     assert kernel(xs[:0], np.ones(3))[1].shape == (0, 3, 3)

@@ -445,7 +445,7 @@ def test_a_batch_has_a_status_per_sample(copies: int) -> None:
     M, A, force, drift, expected = batch_of_every_kind(copies)
     s = KKT(M, A).solve(force, drift)
     np.testing.assert_array_equal(s.status, expected)
-    solved = np.array([status.solved for status in expected])
+    solved = np.array([status.answered for status in expected])
     assert np.isfinite(s.acceleration[solved]).all()
     assert np.isnan(s.acceleration[~solved]).all()
     assert np.isnan(s.multipliers[~solved]).all()

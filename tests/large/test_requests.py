@@ -65,7 +65,7 @@ def test_loops_equal_straight_line_code(mechanism, given, what):
         for port, expected, found in zip(one.outputs, one.call(*x).outputs, two.call(*x).outputs, strict=True):
             tolerance = 0 if port.name == "status" else 1e-9 * max(1.0, np.abs(expected).max(initial=0.0))
             assert np.abs(expected - found).max(initial=0.0) <= tolerance, (port.name, reference)
-            assert port.name != "status" or da.Status(int(found[0])).solved
+            assert port.name != "status" or da.Status(int(found[0])).answered
 
 
 def test_one_frame_and_all_bodies(mechanism, given):

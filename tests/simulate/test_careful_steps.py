@@ -46,7 +46,7 @@ def test_a_velocity_that_breaks_rows_ends_no_step(monkeypatch: pytest.MonkeyPatc
     broken = AdmissibleVelocity(np.ones(1), Status.ILL_CONDITIONED, {"pin x": 0.2})
     monkeypatch.setattr(callbacks, "admissible_velocity", lambda *_: broken)
     Callbacks._admit(run, work)  # type: ignore[arg-type]
-    assert not Status(int(work.status[0])).solved
+    assert not Status(int(work.status[0])).answered
 
 
 def test_a_velocity_without_a_metric_is_no_foreign_error(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,7 +9,7 @@ from dalembert.errors import SolvabilityError
 from dalembert.kkt import Status
 from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
-from dalembert.simulate.contact.laws import Inverse
+from dalembert.simulate.contact.complementarity import Inverse
 
 
 def test_a_free_motion_without_mass_is_refused_by_name() -> None:

@@ -12,8 +12,8 @@ import pytest
 import dalembert as da
 from dalembert.friction import JointFriction, StaticKinetic
 from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere, engine
+from dalembert.simulate.contact.complementarity import complementarity
 from dalembert.simulate.contact.engine import ContactEngine
-from dalembert.simulate.contact.laws import complementarity
 from tests.simulate.contact_cases import plate, sliding_rod, vertical_ball
 
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "contacts.py"

@@ -9,7 +9,7 @@ from scipy.integrate import solve_ivp
 
 import dalembert as da
 from dalembert.simulate.entry import METHODS
-from dalembert.simulate.events.asked import EventWatch
+from dalembert.simulate.events.asked import Event
 from dalembert.simulate.plots import PANELS
 from tests.simulate.linkages import crank_rocker, pendulum
 
@@ -115,7 +115,7 @@ def test_events_are_located_to_rounding():
         np.testing.assert_allclose(
             [e.time for e in run.events], [period / 4, 3 * period / 4, 5 * period / 4], atol=1e-11
         )
-    once = EventWatch(bottom, "once", terminal=True, direction=-1)
+    once = Event(bottom, terminal=True, direction=-1, name="once")
     run = da.simulate(m, 3.0, [np.pi], [0.0], events=[once])
     assert run.status == "event"
     assert len(run.events) == 1

@@ -101,14 +101,21 @@ def test_what_a_run_in_implicit_form_does_not_take_is_said(options, words):
         da.simulate(decay(), given.pop("duration"), [1.0, 2.0], **given)
 
 
-def test_what_cannot_be_written_or_repeated_is_said():
+def test_what_cannot_be_written_is_said():
     run = da.simulate(decay(), 0.1, [1.0, 2.0], [-2.0, -4.0])
-    with pytest.raises(da.UnsupportedError, match="keeps no options"):
-        run.repeat()
     with pytest.raises(da.UnsupportedError, match="cannot be saved"):
         run.save("run.h5")
     with pytest.raises(da.ModelError, match="no coordinate, joint"):
         run["z"]
+
+
+@pytest.mark.parametrize("method", ["bdf", "radau", "ida"])
+def test_runs_in_implicit_form_are_repeated_bit_for_bit(method):
+    run = da.simulate(decay(), 0.5, [1.0, 2.0], [-2.0, -4.0], method=method, every=0.1)
+    again = run.repeat()
+    np.testing.assert_array_equal(again.x, run.x)
+    np.testing.assert_array_equal(again.repeat(every=0.25).t, [0.0, 0.25, 0.5])
+    assert run.repeat(method="radau").method == "radau"
 
 
 def test_matrices_by_hand_with_redundant_rows_move_as_the_lagrangian():

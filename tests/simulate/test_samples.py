@@ -10,7 +10,7 @@ import pytest
 
 import dalembert as da
 from dalembert.simulate.contact import Contact, Sphere
-from dalembert.simulate.events.asked import EventWatch
+from dalembert.simulate.events.asked import Event
 from dalembert.simulate.steppers.explicit import pair_of
 from tests.simulate.linkages import bricard, pendulum
 
@@ -106,7 +106,7 @@ def test_no_sample_of_a_redundant_loop_is_lost(method):
 
 @pytest.mark.parametrize("method", SMOOTH)
 def test_samples_and_events_together_and_up_to_a_terminal_one(method):
-    end = EventWatch(function(lambda t, q, v: t - 0.777), "end", True)
+    end = Event(function(lambda t, q, v: t - 0.777), True, name="end")
     events = {"level": function(lambda t, q, v: ca.sin(q[0])), "end": end}
     run = da.simulate(wheel(), 1.0, [0.5], [20.0], method=method, events=events, every=0.05, **SMOOTH[method])
     zeros = [(k * np.pi - 0.5) / 20.0 for k in range(1, 6)]
@@ -133,10 +133,10 @@ def test_start_end_direction_count_and_simultaneous_events(method):
     options = {"contacts": FAR} if method == "hybrid" else SMOOTH[method]
     events = {
         "start": function(lambda t, q, v: q[0]),
-        "start falling": EventWatch(function(lambda t, q, v: q[0]), "start falling", False, -1),
+        "start falling": Event(function(lambda t, q, v: q[0]), False, -1),
         "both": function(lambda t, q, v: t - 0.5),
         "too": function(lambda t, q, v: 0.5 - t),
-        "third": EventWatch(function(lambda t, q, v: ca.cos(30 * q[0])), "third", 3, -1),
+        "third": Event(function(lambda t, q, v: ca.cos(30 * q[0])), 3, -1),
         "end": function(lambda t, q, v: t - 1.0),
     }
     run = da.simulate(wheel(), 1.0, [0.0], [1.0], method=method, events=events, **options)
@@ -155,7 +155,7 @@ def test_start_end_direction_count_and_simultaneous_events(method):
 @pytest.mark.parametrize("method", [*SMOOTH, "hybrid"])
 def test_a_terminal_zero_at_the_start_ends_the_run_there(method):
     options = {"contacts": FAR} if method == "hybrid" else SMOOTH[method]
-    stop = EventWatch(function(lambda t, q, v: q[0]), "stop", True, 1)
+    stop = Event(function(lambda t, q, v: q[0]), True, 1, "stop")
     run = da.simulate(wheel(), 1.0, [0.0], [1.0], method=method, events={"stop": stop}, **options)
     assert (run.status, run.t[-1], len(run.events)) == ("event", 0.0, 1)
     run = da.simulate(wheel(), 1.0, [0.0], [-1.0], method=method, events={"stop": stop}, **options)
@@ -249,9 +249,9 @@ def test_a_resumed_run_has_all_samples_and_events(method, tmp_path):
         ({"method": "moreau", "contacts": FAR, "step": 0.1, "breaks": [0.25]}, "no end of a step"),
         ({"method": "moreau", "contacts": FAR, "events": lambda t, q, v: 1.0}, "locates no events"),
         ({"max_steps": 1}, "max_step"),
-        ({"events": EventWatch(3, "a")}, "'a' is int"),
-        ({"events": EventWatch(lambda t, q, v: 1.0, "a", "yes")}, "terminal='yes'"),
-        ({"events": EventWatch(lambda t, q, v: 1.0, "a", True, "up")}, "direction='up'"),
+        ({"events": Event(3, name="a")}, "'a' is int"),
+        ({"events": Event(lambda t, q, v: 1.0, "yes", name="a")}, "terminal='yes'"),
+        ({"events": Event(lambda t, q, v: 1.0, True, "up", "a")}, "direction='up'"),
     ],
 )
 def test_misuse_is_named(options, words):

@@ -9,7 +9,7 @@ import scipy.integrate
 
 import dalembert as da
 from dalembert.simulate import dormand_prince
-from dalembert.simulate.events.asked import EventWatch
+from dalembert.simulate.events.asked import Event
 from dalembert.simulate.steppers import stiff
 from dalembert.simulate.steppers.explicit import PAIRS
 from tests.reference.explicit import Plain
@@ -70,7 +70,7 @@ def test_a_terminal_event_ends_the_run_where_it_happens(method, exact):
     m, q, v = crank_rocker()
     torque, level = pushed(m)
     options, error = SMOOTH[method]
-    events = [EventWatch(level, "falls", terminal=True, direction=-1), EventWatch(level, "rises", direction=1)]
+    events = [Event(level, True, -1, "falls"), Event(level, direction=1, name="rises")]
     run = da.simulate(m, 1.0, q, v, method=method, force=torque, events=events, every=0.1, **options)
     assert run.status == "event"
     assert "falls" in run.message

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.tableau import ENGINES, ElementAssembly, Outcome, eliminate, rank_report
+from dalembert.status import Status
+from dalembert.tableau import ENGINES, ElementAssembly, eliminate, rank_report
 from dalembert.tableau.elimination.accuracy import ScaledFactors
 from dalembert.tableau.elimination.elimination import Elimination
 from dalembert.tableau.elimination.equilibration import equilibrate
@@ -152,7 +153,7 @@ def test_superlu_survives_any_matrix(n, seed, kind):
 
 def test_outcomes_of_the_skewed_system_are_counted():
     solver = eliminate(np.ones((2, 2)), values=[1e-3, 1, 1, 1e-10], engine="loop")
-    assert solver.solve(*map(np.array, SKEWED)).status[0] == Outcome.REFINED
+    assert solver.solve(*map(np.array, SKEWED)).status[0] == Status.REFINED
     assert solver.statistics.refined == 1
 
 
@@ -173,14 +174,14 @@ def test_sparse_right_sides_leave_zeros(engine, seed):
     solver = eliminate(assembly.pattern, values=values, paired=True, engine=engine)
     right = rng.standard_normal((40, assembly.n)) * (rng.random((40, assembly.n)) < 0.05)
     found = solver.solve(values, right)
-    assert (found.status <= Outcome.REFINED).all()
+    assert (found.status <= Status.REFINED).all()
     inverse = np.linalg.inv(assembly.pattern.matrix(values).toarray())
     reach = np.abs(np.where(np.abs(inverse) > 1e-12, inverse, 0.0)) @ np.abs(right.T)
     assert (reach == 0.0).any()
     assert (found.x.T[reach == 0.0] == 0.0).all()
     for k in range(5):
         x, _, status = solver._repair._superlu(values, right[k])
-        assert status == Outcome.SUPERLU
+        assert status == Status.SUPERLU
         np.testing.assert_allclose(x, found.x[k], rtol=1e-9, atol=0.0)
 
 
@@ -207,7 +208,7 @@ def test_superlu_clears_zeros_and_keeps_the_rest():
         x = np.array([0.0, 0.0, *np.round(rng.uniform(10, 20, n - 2))])
         solver = eliminate(np.ones((n, n)), values=A.ravel() + 0.01, engine="loop")
         found, _, status = solver._repair._superlu(A.ravel(), A @ x)
-        assert status == Outcome.SUPERLU
+        assert status == Status.SUPERLU
         np.testing.assert_allclose(found, x, rtol=1e-12, atol=1e-13)
 
 

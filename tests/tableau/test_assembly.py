@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 import dalembert as da
 from dalembert.errors import ShapeError, UnsupportedError
-from dalembert.tableau import ElementAssembly, Outcome, eliminate, make_plan, maximal
+from dalembert.status import Status
+from dalembert.tableau import ElementAssembly, eliminate, make_plan, maximal
 from tests.tableau.test_mechanics import (
     CONSTRAINTS,
     SEVERAL,
@@ -97,7 +98,7 @@ def test_many_equal_elements_are_compiled_and_their_matrix_is_solved():
 
 
 @pytest.mark.parametrize(
-    ("shift", "outcome"), [(1.0, Outcome.PLANNED), (1e-4, Outcome.REFINED), (1e-6, Outcome.REPLANNED)]
+    ("shift", "outcome"), [(1.0, Status.PLANNED), (1e-4, Status.REFINED), (1e-6, Status.REPLANNED)]
 )
 def test_pairs_that_are_no_pivots_any_more_are_noticed(shift, outcome):
     """Without inertia a velocity is no pivot in its force: the plan for shift 100 is refined, then given up."""

@@ -123,7 +123,7 @@ def test_inverse_undoes_forward(name):
     v, tau = v - np.linalg.pinv(A, rcond=1e-10) @ (A @ v), 5 * rng.standard_normal(mechanism.nv)
     solve = routes(mechanism)["efpa"]
     a, _, status = solve(q, v, tau, 0)
-    assert status.solved
+    assert status.answered
     least, lam, status = numeric(constrained_inverse.inverse(mechanism))(q, v, a, 0)
     assert status == da.Status.REDUNDANT  # every joint is driven: motors may strain the rows against each other
     np.testing.assert_allclose(solve(q, v, least, 0)[0], a, atol=1e-9 * np.abs(a).max())
@@ -160,7 +160,7 @@ def test_J13_impact(name):
     energies = []
     for e in (0.0, 0.5, 1.0):
         after, impulses, status = impact(q, v, np.full(len(A), e), 0)
-        assert status.solved
+        assert status.answered
         np.testing.assert_allclose(M @ (after - v), -A.T @ impulses, atol=1e-9)
         np.testing.assert_allclose(A @ after, -e * A @ v, atol=1e-9)
         exact = numbers.system(q).impact(v, e)

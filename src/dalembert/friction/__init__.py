@@ -5,7 +5,7 @@ from dalembert.friction.bounded.methods import METHODS
 from dalembert.friction.laws.contacts import CONTACTS, Bounded, Coulomb, FrictionContact, JointFriction, Unilateral
 from dalembert.friction.laws.laws import LAWS, Dry, ExpressionLaw, Hyperbolic, Law, StaticKinetic, Stribeck, Tabulated
 from dalembert.friction.problem import Limited, Reacting
-from dalembert.friction.resolution import BatchResolution, FrictionCertificate, FrictionStatus, IndexSets, Resolution
+from dalembert.friction.resolution import BatchResolution, FrictionCertificate, IndexSets, Resolution
 from dalembert.friction.resolve import resolve
 from dalembert.friction.uniqueness import UniquenessReport
 
@@ -20,7 +20,6 @@ __all__ = [
     "ExpressionLaw",
     "FrictionCertificate",
     "FrictionContact",
-    "FrictionStatus",
     "Hyperbolic",
     "IndexSets",
     "JointFriction",

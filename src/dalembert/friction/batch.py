@@ -13,7 +13,7 @@ from dalembert.friction.cones.measure import data_sizes, violation
 from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt
 from dalembert.friction.limits import AIM, AT_LIMIT, OPTIMAL, ROUNDING, SHARED, STILL, SYMMETRIC, UNSEEN
 from dalembert.friction.problem import FIXED, UNILATERAL, ContactProblem, problem_over
-from dalembert.friction.resolution import BatchResolution, FrictionStatus, least_multipliers
+from dalembert.friction.resolution import BatchResolution, least_multipliers
 from dalembert.friction.resolve import refuse_negative, resolve_state
 from dalembert.friction.sample_elimination import (
     CONTRADICTS,
@@ -30,8 +30,8 @@ from dalembert.friction.sample_elimination import (
     project,
 )
 from dalembert.kernel.loops import compiled
-from dalembert.kkt import Status
 from dalembert.kkt.inputs import as_real
+from dalembert.status import Status
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -190,7 +190,7 @@ def cone_samples(data: ContactProblem, T: Array, associated: bool) -> BatchResol
     forces, xi = c.known.copy(), np.full((N, m), np.nan)
     forces[:, c.source[tangent]] += r[:, tangent]
     xi[:, c.source[tangent]] = u[:, tangent]
-    bad = status != FrictionStatus.SOLVED
+    bad = status != Status.SOLVED
     forces[bad], a[bad], xi[bad] = np.nan, np.nan, np.nan
     lam = np.zeros((N, data.A.shape[1]))
     lam[:, normals] = -r[:, ~tangent]
@@ -304,7 +304,7 @@ def interval_samples(problem: ContactProblem, T: Array) -> BatchResolution:
     arrays = problem.M, problem.f, problem.W, problem.A, problem.drift, ~sets.sliding, sets.mu, sets.known
     data = tuple(np.ascontiguousarray(x) for x in (*arrays, problem.contact_drift))
     resolve_samples(*data, a, T, xi, code, status, residual, rounds)
-    T[status != FrictionStatus.SOLVED] = np.nan
+    T[status != Status.SOLVED] = np.nan
     lam = least_multipliers(problem.M, problem.f, problem.W, problem.A, a, T)
     return BatchResolution(a, T, xi, lam, code, status, residual, rounds)
 
@@ -313,7 +313,7 @@ def interval_samples(problem: ContactProblem, T: Array) -> BatchResolution:
 # All samples: the loop of their kind of contacts, then one by one what it leaves.
 
 
-AGAIN = (FrictionStatus.MASSLESS, FrictionStatus.NOT_CONVERGED)
+AGAIN = (Status.MASSLESS, Status.NOT_CONVERGED)
 """What the compiled loops leave is resolved as a single state: there M may be singular, and all modes are tried."""
 
 
@@ -380,16 +380,16 @@ def _alone(out: BatchResolution, s: int, problem: ContactProblem, options: dict[
     matrices = problem.matrices(s)
     M = matrices[0]
     if not all(np.isfinite(x).all() for x in matrices) or not np.allclose(M, M.T, rtol=SYMMETRIC, atol=0.0):
-        out.status[s] = FrictionStatus.NONFINITE
+        out.status[s] = Status.NONFINITE
         return
     try:
         one = resolve_state(problem, s, **options)
     except SolvabilityError as refused:
         contradicts = refused.diagnosis is not None and refused.diagnosis.verdict is Status.INCONSISTENT
-        out.status[s] = FrictionStatus.INCONSISTENT if contradicts else FrictionStatus.MASSLESS
+        out.status[s] = Status.INCONSISTENT if contradicts else Status.MASSLESS
         return
     except ModelError:  # the laws were checked before: M is singular where the loop's own test passed it
-        out.status[s] = FrictionStatus.MASSLESS
+        out.status[s] = Status.MASSLESS
         return
     out.status[s], out.optimality[s] = one.status, one.certificate.optimality
     out.iterations[s] = one.certificate.iterations

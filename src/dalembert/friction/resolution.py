@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from enum import IntEnum
 from functools import cached_property
 from types import MappingProxyType
 from typing import TYPE_CHECKING
@@ -13,51 +12,11 @@ import numpy as np
 from jaxtyping import Bool, Float, Int
 
 from dalembert.friction.limits import AT_LIMIT, OPTIMAL, REDUNDANT_MULTIPLIERS, STILL
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.friction.uniqueness import UniquenessReport
-
-# ----------------------------------------------------------------------------------------------------------------------
-# The verdicts of a friction problem: one enum whose members are the messages.
-
-
-class FrictionStatus(IntEnum):
-    """What became of one state; `message` says it in a sentence, `solved` whether the friction laws hold."""
-
-    SOLVED = 0
-    NOT_OPTIMAL = 1
-    CYCLE = 2
-    NOT_CONVERGED = 3
-    DECLINED = 4
-    NO_SOLUTION = 5
-    MASSLESS = 6
-    NONFINITE = 7
-    INCONSISTENT = 8
-
-    @property
-    def message(self) -> str:
-        """One sentence for a person."""
-        return _MESSAGES[self]
-
-    @property
-    def solved(self) -> bool:
-        """True when the forces obey the friction laws."""
-        return self is FrictionStatus.SOLVED
-
-
-_MESSAGES = {
-    FrictionStatus.SOLVED: "the forces obey the friction laws and the equations of motion",
-    FrictionStatus.NOT_OPTIMAL: "the method ended, but its forces do not obey the friction laws",
-    FrictionStatus.CYCLE: "the method came back to a set of sticking contacts that it had left",
-    FrictionStatus.NOT_CONVERGED: "no answer within the tolerance; one may exist",
-    FrictionStatus.DECLINED: "the method does not apply to this problem",
-    FrictionStatus.NO_SOLUTION: "no forces obey the friction laws here: a contradiction, or Painleve's paradox",
-    FrictionStatus.MASSLESS: "a motion without mass is held by no contact, so its acceleration does not exist",
-    FrictionStatus.NONFINITE: "the data hold NaN or infinity",
-    FrictionStatus.INCONSISTENT: "constraint rows contradict each other: no acceleration obeys them all",
-}
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The index sets of a state (seed 001, eq. 19): who slides, who sticks, who is about to slip and in which direction.
@@ -195,7 +154,7 @@ class Resolution:
     multipliers: Float[Array, " k"]
     contact_acceleration: Float[Array, " m"]
     sets: IndexSets
-    status: FrictionStatus
+    status: Status
     certificate: FrictionCertificate
     names: tuple[str, ...]
     coordinates: tuple[str, ...]
@@ -204,7 +163,7 @@ class Resolution:
     @property
     def ok(self) -> bool:
         """True when the forces obey the friction laws."""
-        return self.status.solved
+        return self.status.ok
 
     @property
     def by_name(self) -> Mapping[str, float]:
@@ -247,7 +206,7 @@ class BatchResolution:
         Per sample and contact: 0 sticks, 1 slides, +2 or -2 about to slip in that direction (plane: 2), 3 open, (N, c);
         c contacts, of which those in a plane have two of the m columns.
     status
-        Codes of `FrictionStatus`, (N,).
+        Codes of `Status`, (N,).
     optimality
         Residual of the laws per sample, as in `FrictionCertificate`.
     iterations
@@ -266,12 +225,12 @@ class BatchResolution:
     @property
     def ok(self) -> Array:
         """Per sample, whether the forces obey the friction laws."""
-        return self.status == FrictionStatus.SOLVED
+        return self.status == Status.SOLVED
 
     def __str__(self) -> str:
         codes, counts = np.unique(self.status, return_counts=True)
         lines = [f"{np.count_nonzero(self.ok)} of {self.status.size} samples ok"]
-        lines += [f"  {n:7d}  {FrictionStatus(int(code)).message}" for code, n in zip(codes, counts, strict=True)]
+        lines += [f"  {n:7d}  {Status(int(code)).message}" for code, n in zip(codes, counts, strict=True)]
         return "\n".join(lines)
 
 

@@ -11,9 +11,11 @@ import numpy as np
 from dalembert.friction.limits import CONSISTENT, CONSISTENT_MOTION, DEPENDENT_CONSTRAINT, UNSEEN
 from dalembert.kernel.loops import compiled
 from dalembert.kkt.limits import EPS, MASS_FACTOR
+from dalembert.status import Status
 
-GOOD, UNSOLVED, NOT_DEFINITE, NOT_FINITE, CONTRADICTS = 0, 3, 6, 7, 8
-"""Codes of `FrictionStatus`."""
+GOOD, UNSOLVED, NOT_DEFINITE = int(Status.SOLVED), int(Status.NOT_CONVERGED), int(Status.MASSLESS)
+NOT_FINITE, CONTRADICTS = int(Status.NONFINITE), int(Status.INCONSISTENT)
+"""Verdicts, as compiled loops read them."""
 
 
 @compiled

@@ -6,7 +6,6 @@ import os
 from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from enum import IntEnum
 from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
@@ -169,13 +168,6 @@ class Workers:
 # The status of a sample, which a call gives beside its outputs.
 
 
-class SampleStatus(IntEnum):
-    """Outcome of one sample."""
-
-    FINITE = 0
-    NON_FINITE = 1
-
-
 class Evaluation(NamedTuple):
     """Result of `Kernel.call`.
 
@@ -184,7 +176,7 @@ class Evaluation(NamedTuple):
     outputs
         One array per output, `shape` or `(N, *shape)`.
     status : uint8
-        `SampleStatus` of each sample, in the shape of the batch; () for a single call. It depends on the outputs
+        `Status` of each sample, in the shape of the batch; () for a single call. It depends on the outputs
         alone: intermediate values may be infinite (1/inf, atan of a pole, the branch that was not taken).
     """
 

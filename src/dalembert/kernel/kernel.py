@@ -11,6 +11,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kernel.arrays import call_flat, leading_axes
 from dalembert.kernel.engine import Evaluation, FunctionSource, KernelOptions, make_engine, make_options
+from dalembert.status import Status
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -196,7 +197,9 @@ class Kernel:
     def _evaluation(self, outputs: tuple[Any, ...], status: Any) -> Evaluation:
         """Return outputs and status, whose shape is that of the batch: () for one sample."""
         single = bool(outputs) and outputs[0].ndim == self._axes
-        return Evaluation(outputs, status.reshape(()) if single else status)
+        # machine code writes 1 where an output is not finite
+        verdict = Status.FINITE - np.uint8(Status.FINITE - Status.NONFINITE) * status
+        return Evaluation(outputs, verdict.reshape(()) if single else verdict)
 
     def _evaluate(self, inputs: tuple[Any, ...], out: Any, with_status: bool) -> tuple[list[Any], Any]:
         if self._record is not None:

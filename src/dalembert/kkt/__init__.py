@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dalembert.first_use import on_first_use
+from dalembert.status import Status
 
 if TYPE_CHECKING:
     from dalembert.kkt.analysis import block_inverse, block_matrix
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from dalembert.kkt.routes import FACTORISATIONS
     from dalembert.kkt.routes.mass_weighted import gauss_function
     from dalembert.kkt.solution import Impact, Solution
-    from dalembert.kkt.status import Status
 
 __all__ = [
     "FACTORISATIONS",
@@ -44,6 +44,5 @@ __getattr__ = on_first_use(
         "FACTORISATIONS": "routes",
         "gauss_function": "routes.mass_weighted",
         "Solution": "solution",
-        "Status": "status",
     },
 )

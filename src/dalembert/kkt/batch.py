@@ -21,7 +21,7 @@ from dalembert.kkt.limits import CERTAIN, acceptable, rounding
 from dalembert.kkt.routes.schur import Schur
 from dalembert.kkt.solution import Solution
 from dalembert.kkt.solve import Answer, SolveOptions, answer
-from dalembert.kkt.status import Status
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:

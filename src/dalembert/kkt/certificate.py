@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.kkt.status import Status
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -76,7 +76,7 @@ class Certificate:
     @property
     def condition(self) -> float:
         """How much relative errors of the data are magnified in the answer (see `kkt/residual.py`)."""
-        return self.answer.bounds.condition if self.answer.status.solved else np.inf
+        return self.answer.bounds.condition if self.answer.status.answered else np.inf
 
     @property
     def acceleration_error(self) -> Float[Array, " n"]:
@@ -99,14 +99,14 @@ class Certificate:
     def __str__(self) -> str:
         route = "none" if self.answer.factor is None else self.answer.factor.name
         lines = [f"{'ok' if self.ok else 'NOT OK'}: {self.status.message} (route {route})"]
-        if self.status.solved:
+        if self.status.answered:
             lines += [f"  residuals: motion {self.residual_motion:.1e}, constraints {self.residual_constraint:.1e}"]
         lines += [f"  rank {self.rank} of {self.unique.size}, gap {self.rank_gap:.1e}; inertia {self.inertia}"]
         if self.conflict:
             lines += [f"  conflict among dependent rows {self.conflict:.1e}"]
         if self.answer.analysis.rows.doubt:
             lines += [f"  {self.answer.analysis.rows.doubt}"]
-        if self.status.solved:
+        if self.status.answered:
             relative = self.answer.bounds.relative_error
             lines += [f"  condition {self.condition:.1e}; relative error below {relative:.1e}"]
         if not self.unique.all():

@@ -11,7 +11,7 @@ from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.conflict import Conflict, smallest_conflict
 from dalembert.kkt.limits import EPS, massless_level
 from dalembert.kkt.rows import combination, echelon
-from dalembert.kkt.status import Status
+from dalembert.status import Status
 from dalembert.types import Array
 
 

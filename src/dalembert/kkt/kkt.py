@@ -38,8 +38,8 @@ from dalembert.kkt.limits import EPS, SYMMETRY_FACTOR, fast_proof
 from dalembert.kkt.routes import FACTORISATIONS
 from dalembert.kkt.solution import Held, Impact, Solution, kinetic_energy
 from dalembert.kkt.solve import Answer, SolveOptions, answer
-from dalembert.kkt.status import Status
 from dalembert.names import near_matches
+from dalembert.status import Status
 from dalembert.types import Array
 
 Massless = Literal["refuse", "hold"]
@@ -219,7 +219,7 @@ class KKT:
         if self.batch_shape or f.ndim > 1 or drift.ndim > 1:
             return solve_batch(self, f, -drift, options)
         solved = answer(self.analysis, np.concatenate((f, -drift)), options)
-        if not solved.status.solved:
+        if not solved.status.answered:
             refuse_nonfinite(f, "force", self.coordinates)
             refuse_nonfinite(drift, "drift", self.names)
             self._refuse(solved, -drift)

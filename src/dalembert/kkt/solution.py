@@ -11,8 +11,8 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kkt.certificate import BatchCertificate, Certificate
-from dalembert.kkt.status import Status
 from dalembert.names import near_matches
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:

@@ -24,7 +24,7 @@ from dalembert.kkt.residual import (
 )
 from dalembert.kkt.routes import FACTORISATIONS, FAST_ROUTES, NullSpace, RouteDeclined, Schur, factored
 from dalembert.kkt.routes.contract import FastRoute, Route
-from dalembert.kkt.status import Status
+from dalembert.status import Status
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -262,7 +262,7 @@ def _solved_in_units(analysis: Analysis, s: Array, b: Array, options: SolveOptio
     if extra and found.analysis.units is not None:  # rows of held motions have units of their own
         units = np.append(s, found.analysis.units[-extra:])
     found = replace(found, exponents=units - np.int32(shift))
-    if not found.status.solved:
+    if not found.status.answered:
         return found
     if not (np.isfinite(found.acceleration).all() and np.isfinite(found.multipliers).all()):
         return replace(found, status=Status.NONFINITE, x=np.full(found.x.size, np.nan))

@@ -370,7 +370,7 @@ class Scene:
     @cached_property
     def events(self) -> dict[str, Any]:
         """Events by name."""
-        from dalembert.simulate.events.asked import EventWatch
+        from dalembert.simulate.events.asked import Event
 
         symbols = StateNames(self.mechanism, self.parameters)
         signs = {"rising": 1, "falling": -1, "both": 0}
@@ -380,7 +380,7 @@ class Scene:
                 if table.name in found:
                     raise ModelError(f"two events are called {table.name!r}")
                 function = symbols.function(table.expression)
-                found[table.name] = EventWatch(function, table.name, table.terminal, signs[table.direction])
+                found[table.name] = Event(function, table.terminal, signs[table.direction], table.name)
         return found
 
     # --- answers ------------------------------------------------------------------------------------------------

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from inspect import signature
 from typing import Any
 
@@ -133,8 +134,8 @@ def rubbing_contacts(system: Any, friction: bool = True) -> tuple[str, ...]:
 
 
 def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
+    from dalembert.simulate.contact.complementarity import Limbs
     from dalembert.simulate.contact.equations import split_contacts
-    from dalembert.simulate.contact.laws import Limbs
     from dalembert.simulate.contact.shapes import Heightfield, pairs_of
 
     shapes, rubbing = split_contacts(contacts)
@@ -247,7 +248,7 @@ def simulate(
     events
         Functions whose zeros are wanted, g(t, q, v), Python or casadi, or SX expressions of a Lagrangian's symbols:
         one, a list, or a dict by name; attributes `terminal` (True, or a number of zeros) and `direction` as in SciPy,
-        or `EventWatch(function, name, terminal, direction)`. A zero at the start counts, in the direction in which the
+        or `Event(g, terminal, direction, name)`. A zero at the start counts, in the direction in which the
         function leaves it.
     method
         "auto", or one of `dalembert.simulate.METHODS`; `run.reason` says why it was taken.
@@ -290,9 +291,11 @@ def simulate(
     if kind == "implicit" or known is not None:
         from dalembert.simulate.implicit import simulate_implicit
 
-        return simulate_implicit(system, duration, q, v, given, options)
+        run = simulate_implicit(system, duration, q, v, given, dict(options))
+        return replace(run, given={"duration": duration, "q": q, "v": v} | given | options)
     if kind == "dry" or (method == "fixed" and own_contacts(system)):
-        return _simulate_dry(system, duration, q, v, given, options)
+        run = _simulate_dry(system, duration, q, v, given, dict(options))
+        return replace(run, given={"duration": duration, "q": q, "v": v} | given | options)
     _from_event_to_event(system, given, options)
     return run_session(prepare(system, duration, q, v, given, options), file, progress)
 
@@ -351,8 +354,9 @@ def _from_event_to_event(system: Any, given: dict[str, Any], options: dict[str, 
     if given["contacts"] is None and not own_contacts(system) and not rubs and not interpreted:
         return
     if isinstance(method, str) and method in BETWEEN_EVENTS:
+        if options.setdefault("stepper", method) != method:
+            raise ModelError(f"method={method!r} and stepper={options['stepper']!r}: give one of them")
         given["method"] = "hybrid"
-        options.setdefault("stepper", method)
 
 
 def _refuse_friction(system: Any, friction: Any) -> None:

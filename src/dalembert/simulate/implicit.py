@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import fields
 from typing import Any
 
@@ -16,7 +16,7 @@ from dalembert.checks import is_number
 from dalembert.errors import ModelError
 from dalembert.names import near_matches
 from dalembert.simulate.equations.lagrangian_system import in_time
-from dalembert.simulate.events.asked import Event
+from dalembert.simulate.events.asked import Event, named_events
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.ignored import SIMPLIFIED, Ignored, ignored_data, missing_effects, with_ignored
 from dalembert.simulate.problem import Problem
@@ -122,11 +122,7 @@ def _method(given: dict[str, Any]) -> tuple[str, str]:
 
 def _events(events: Any, holder: list[Problem] | None) -> tuple[list[str], list[Any]]:
     """Return names and functions g(t, x), or expressions; of a mechanical system functions are g(t, q, v)."""
-    if isinstance(events, Mapping):
-        items = list(events.items())
-    else:
-        several = events if isinstance(events, Sequence) and not isinstance(events, ca.SX) else [events]
-        items = [(getattr(e, "__name__", f"event {k}"), e) for k, e in enumerate(several)] if events is not None else []
+    items = named_events(events)
     return [str(name) for name, _ in items], [_of_unknowns(event, holder) for _, event in items]
 
 

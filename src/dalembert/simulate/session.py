@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.equations.controller import Controller
-from dalembert.simulate.events.asked import EventWatch
+from dalembert.simulate.events.asked import Event
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.ignored import Ignored, with_ignored
 from dalembert.simulate.interruptible import undisturbed
@@ -72,7 +72,7 @@ class Session:
     controller: Controller
     q: Array
     v: Array
-    watches: list[EventWatch] = field(default_factory=list)
+    watches: list[Event] = field(default_factory=list)
     event_function: Any = None
     event_callables: list[Callable[..., Any]] = field(default_factory=list)
     on_step: Callable[..., Any] | None = None

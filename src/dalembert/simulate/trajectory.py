@@ -180,6 +180,8 @@ class Trajectory:
         Data of the model that do not act in this run, a sentence for each kind; the kinds.
     session, solution, later
         What the run goes on from; a dense solution, where there is one; what computes samples when they are asked for.
+    given
+        What `da.simulate` was given, of runs without a session.
     """
 
     samples: dict[str, Array] = field(repr=False)
@@ -197,6 +199,7 @@ class Trajectory:
     solution: Any = field(repr=False, default=None)
     later: Callable[[Trajectory], dict[str, Array]] | None = field(repr=False, default=None)
     ignored: tuple[str, ...] = ()
+    given: dict[str, Any] | None = field(repr=False, default=None)
 
     # --- samples ------------------------------------------------------------------------------------------------
 
@@ -593,9 +596,12 @@ class Trajectory:
         from dalembert.simulate.entry import simulate
         from dalembert.simulate.storage.text import options_of
 
-        if self.session is None:
+        if self.given is not None:
+            options = self.given | changes
+        elif self.session is not None:
+            options = options_of(self.session, changes)
+        else:
             raise UnsupportedError("this run keeps no options to repeat it with: call da.simulate again")
-        options = options_of(self.session, changes)
         return simulate(self.system, options.pop("duration"), options.pop("q"), options.pop("v"), **options)
 
     @staticmethod

@@ -1,7 +1,7 @@
 """The sparse tableau: structure, solvability before numbers, generated elimination (seed 003)."""
 
 from dalembert.tableau.elimination.elimination import Elimination, eliminate
-from dalembert.tableau.elimination.engines import ENGINES, LinearSolution, Outcome, SolveCounts
+from dalembert.tableau.elimination.engines import ENGINES, LinearSolution, SolveCounts
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.mechanics.assembly import ElementAssembly
 from dalembert.tableau.mechanics.dirac import DiracStructure, Split, connection_split
@@ -25,7 +25,6 @@ __all__ = [
     "Elimination",
     "LinearSolution",
     "NewtonStep",
-    "Outcome",
     "Pattern",
     "Plan",
     "SolveCounts",

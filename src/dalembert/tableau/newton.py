@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from enum import IntEnum
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -14,9 +13,10 @@ from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt.limits import LEAST_TERMS
+from dalembert.status import Status
 from dalembert.tableau.elimination.accuracy import ScaledFactors
 from dalembert.tableau.elimination.elimination import Elimination
-from dalembert.tableau.elimination.engines import STRAIGHT_LIMIT, LinearSolution, Outcome, planned, sound
+from dalembert.tableau.elimination.engines import STRAIGHT_LIMIT, LinearSolution, planned, sound
 from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.elimination.straight import TwoWidths, check_expressions, straight_line_solve
 from dalembert.tableau.inputs import as_flag, as_list, as_numbers
@@ -135,12 +135,12 @@ class NewtonStep:
         count = len(step)
         x = step[0] if single else step
         if checks is None:
-            status = np.where(np.isfinite(step).all(axis=1), Outcome.PLANNED, Outcome.NON_FINITE).astype(np.int64)
+            status = np.where(np.isfinite(step).all(axis=1), Status.PLANNED, Status.NONFINITE).astype(np.int64)
             self.statistics.count(status)
             return LinearSolution(x, status, np.full((count, 3), np.nan))
         if sound(step, checks).all():
             self.statistics.count_planned(count)
-            return LinearSolution(x, np.zeros(count, np.int64), checks, (self._error, given, residual))
+            return LinearSolution(x, np.full(count, Status.PLANNED, np.int64), checks, (self._error, given, residual))
         data = np.atleast_2d(np.asarray(self.entries(*given)[0]))
         data = np.ascontiguousarray(np.broadcast_to(data, (count, data.shape[-1])))
         return self._repairs.finish(data, np.ascontiguousarray(-residual), step, checks, single)
@@ -306,14 +306,8 @@ STALLED = 0.9
 """A step that is more than this part of the last one, and small, is rounding: it gets no smaller."""
 
 
-class NewtonOutcome(IntEnum):
-    """How Newton's method ended for a sample; only the first is an answer."""
-
-    CONVERGED = 0
-    LIMIT = 1
-    SINGULAR = 2
-    NON_FINITE = 3
-    CONTRADICTED = 4
+NEWTON_ENDS = (Status.CONVERGED, Status.LIMIT, Status.SINGULAR, Status.NONFINITE, Status.INCONSISTENT)
+"""How Newton's method ends for a sample; only the first is an answer."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -345,15 +339,15 @@ def iterate(newton: NewtonStep, x: Float[Array, "N n"], others: list[Array], tol
     `tolerance` would move each unknown: a badly conditioned Jacobian allows no smaller step.
     """
     x, step = np.array(x), np.zeros(x.shape)
-    status = np.full(len(x), NewtonOutcome.LIMIT, np.int64)
+    status = np.full(len(x), Status.LIMIT, np.int64)
     last = np.full(len(x), np.inf)
     iterations, active = 0, np.arange(len(x))
     while iterations < limit and active.size:
         trial = newton.step(x[active], *[other[active] for other in others])
         iterations += 1
         lost = ~trial.linear.ok
-        non_finite = trial.linear.status == Outcome.NON_FINITE
-        status[active[lost]] = np.where(non_finite[lost], NewtonOutcome.NON_FINITE, NewtonOutcome.SINGULAR)
+        non_finite = trial.linear.status == Status.NONFINITE
+        status[active[lost]] = np.where(non_finite[lost], Status.NONFINITE, Status.SINGULAR)
         size, largest = np.abs(trial.step), np.abs(x[active]).max(axis=1, initial=0.0, keepdims=True)
         longest = size.max(axis=1, initial=0.0)
         near = np.all(size <= tolerance * (1.0 + np.abs(x[active])), axis=1)
@@ -363,6 +357,6 @@ def iterate(newton: NewtonStep, x: Float[Array, "N n"], others: list[Array], tol
             done[k] = _is_rounding(newton, x[active[k]], [other[active[k]] for other in others], tolerance)
         x[active[~lost]] += trial.step[~lost]
         step[active], last[active] = trial.step, longest
-        status[active[done]] = NewtonOutcome.CONVERGED
+        status[active[done]] = Status.CONVERGED
         active = active[~lost & ~done]
     return Iterated(x, status, step, iterations)

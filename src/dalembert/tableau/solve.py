@@ -12,8 +12,9 @@ from jaxtyping import Bool, Float, Int
 from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.kkt.limits import FULFILLED
+from dalembert.status import Status
 from dalembert.tableau.inputs import as_count, as_flag, as_numbers, as_scalar, named_values
-from dalembert.tableau.newton import Iterated, NewtonOutcome, NewtonStep, causal_start, iterate, violations
+from dalembert.tableau.newton import NEWTON_ENDS, Iterated, NewtonStep, causal_start, iterate, violations
 from dalembert.tableau.structure.rank import loose_rank_report, rank_report, vanished
 from dalembert.tableau.structure.solvability import listed
 from dalembert.types import Array
@@ -111,7 +112,7 @@ class TableauSolution:
     x : (n,) or (N, n)
         NaN where a sample has no answer.
     status : (N,)
-        `NewtonOutcome` of each sample.
+        `Status` of each sample.
     residual : (N,)
         Largest |G| of each sample, where it ended.
     iterations
@@ -149,7 +150,7 @@ class TableauSolution:
     @property
     def converged(self) -> Bool[Array, " N"]:
         """Where there is an answer."""
-        return self.status == NewtonOutcome.CONVERGED
+        return self.status == Status.CONVERGED
 
     def __getitem__(self, name: str) -> Float[Array, "..."]:
         """Return a variable, or one element of it."""
@@ -162,7 +163,7 @@ class TableauSolution:
         return columns[..., 0] if len(scalars) == 1 else columns
 
     def __str__(self) -> str:
-        counts = {outcome.name: int(np.count_nonzero(self.status == outcome)) for outcome in NewtonOutcome}
+        counts = {outcome.name: int(np.count_nonzero(self.status == outcome)) for outcome in NEWTON_ENDS}
         ends = ", ".join(f"{n} {name}" for name, n in counts.items() if n)
         met = [name for name, sizes in self.conditions.items() if (sizes <= FULFILLED).all()]
         text = f"{len(self.tableau.unknowns)} unknowns: {ends or 'no sample'}; {self.iterations} iteration(s)"
@@ -219,14 +220,14 @@ def solve_tableau(
     status = np.array(iterated.status)
     if as_flag(conditions, "conditions"):
         broken = np.array([~(sizes <= FULFILLED) for sizes in met.values()]).reshape(len(met), len(x)).any(axis=0)
-        status[broken & (status != NewtonOutcome.NON_FINITE)] = NewtonOutcome.CONTRADICTED
+        status[broken & (status != Status.NONFINITE)] = Status.INCONSISTENT
     entries, rows = (np.atleast_2d(output) for output in newton.entries(iterated.x, *others))
     entries = np.broadcast_to(entries, (len(x), entries.shape[1]))
     residual = np.abs(rows).max(axis=1, initial=0.0)
-    if single and status[0] != NewtonOutcome.CONVERGED:
+    if single and status[0] != Status.CONVERGED:
         raise _refusal(tableau, newton, iterated, others, status[0], {k: float(v[0]) for k, v in met.items()})
-    x = np.where((status == NewtonOutcome.CONVERGED)[:, None], iterated.x, np.nan)
-    answers = entries[status == NewtonOutcome.CONVERGED]
+    x = np.where((status == Status.CONVERGED)[:, None], iterated.x, np.nan)
+    answers = entries[status == Status.CONVERGED]
     pattern, (lost, loose) = newton.plan.pattern, vanished(newton.plan.pattern, answers, newton.usual)
     small = [pattern.equations[i] for i in np.flatnonzero(lost.any(axis=0))]
     small += [pattern.unknowns[j] for j in np.flatnonzero(loose.any(axis=0))]
@@ -242,7 +243,7 @@ def _refusal(
     """Return what went wrong for a single state, by name."""
     data, rows = (np.atleast_2d(output)[0] for output in newton.entries(found.x, *others))
     pattern = newton.plan.pattern
-    if status == NewtonOutcome.CONTRADICTED:
+    if status == Status.INCONSISTENT:
         worst = {name: size for name, size in met.items() if not size <= FULFILLED}
         text = ", ".join(f"{name!r} by {size:.1e} of its terms" for name, size in list(worst.items())[:6])
         return SolvabilityError(
@@ -250,7 +251,7 @@ def _refusal(
             "must keep loops closed), make a variable of these equations unknown, or leave such equations out with "
             "conditions=False"
         )
-    if status == NewtonOutcome.NON_FINITE:
+    if status == Status.NONFINITE:
         unknown = np.flatnonzero(~np.isfinite(others[0][0])) if tableau.inputs else ()
         if len(unknown):
             names = list(tableau.inputs)
@@ -261,7 +262,7 @@ def _refusal(
             f"NaN or infinity in equation(s) {names} after {found.iterations} iteration(s) of Newton's method: look at "
             "the known values, or start elsewhere (guess=)"
         )
-    if status == NewtonOutcome.SINGULAR:
+    if status == Status.SINGULAR:
         report = loose_rank_report(pattern, data)
         return SolvabilityError(
             f"Newton's method met a singular matrix at iteration {found.iterations}: {report}. Start elsewhere "

@@ -12,7 +12,6 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import DalembertError, ModelError, UnsupportedError
-from dalembert.kkt.status import Status
 from dalembert.model.constraints.pairs import AxisPair
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
@@ -20,6 +19,7 @@ from dalembert.model.mechanism.placement import Placement
 from dalembert.model.mechanism.text import describe
 from dalembert.simulate.contact.shapes import Box, Heightfield, Plane, Sphere, pairs_of
 from dalembert.simulate.trajectory import Trajectory, interpolated
+from dalembert.status import Status
 from dalembert.types import Array
 from dalembert.view.meshes import TriangleMesh
 from dalembert.view.shapes import PALETTE, PIN, THICKNESS, Drawing, Shape, along, drawing_of, ends_of, on_body, size_of

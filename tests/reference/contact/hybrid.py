@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
+from dalembert.simulate.contact.complementarity import GAINED, ORDERS, Limbs
 from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
-from dalembert.simulate.contact.laws import GAINED, ORDERS, Limbs
 from dalembert.simulate.contact.samples import guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.entry import prepare

@@ -6,8 +6,15 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT
+from dalembert.simulate.contact.complementarity import (
+    NO_IMPULSES,
+    ContactForces,
+    Inverse,
+    Limbs,
+    impact_impulses,
+    stiffened,
+)
 from dalembert.simulate.contact.geometry import Geometry, State
-from dalembert.simulate.contact.laws import NO_IMPULSES, ContactForces, Inverse, Limbs, impact_impulses, stiffened
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Impacts: which contacts take part, their impulses, and what stays closed.

@@ -12,8 +12,8 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt import Status
 from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
+from dalembert.simulate.contact.complementarity import SOLVED, Inverse, Limbs, complementarity, stiffened
 from dalembert.simulate.contact.geometry import Geometry, State
-from dalembert.simulate.contact.laws import SOLVED, Inverse, Limbs, complementarity, stiffened
 from dalembert.simulate.dormand_prince import DOP853
 from dalembert.simulate.dry.explicit import DOP853_TABLE
 from dalembert.simulate.equations.evaluate import Chart, Forces

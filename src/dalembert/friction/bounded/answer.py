@@ -14,13 +14,13 @@ from dalembert.friction.bounded.methods import METHODS, IntervalProblem, MethodF
 from dalembert.friction.limits import AT_LIMIT, CANCELLED, HELD, HELD_MASSLESS, RESOLVED, UNHELD
 from dalembert.friction.resolution import (
     FrictionCertificate,
-    FrictionStatus,
     IndexSets,
     Resolution,
     index_sets,
 )
 from dalembert.friction.uniqueness import UniquenessReport, null_space, undetermined_forces
 from dalembert.kkt import KKT
+from dalembert.status import Status
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -50,9 +50,7 @@ SHRINK, LEAST = 0.25, 1e-8
 def hold_massless(problem: IntervalProblem, method: str, finish: Callable) -> Resolution:
     """Resolve a problem without a Delassus matrix, by `exact` only."""
     if method != "exact":
-        found = MethodForces(
-            np.full(len(problem.names), np.nan), 0, FrictionStatus.DECLINED, "M is singular: use 'exact'"
-        )
+        found = MethodForces(np.full(len(problem.names), np.nan), 0, Status.DECLINED, "M is singular: use 'exact'")
         return finish(problem, method, found)
     heaviest = float(np.max(np.diag(problem.system.M), initial=0.0))
     rho = heaviest if heaviest > 0.0 else 1.0
@@ -67,7 +65,7 @@ def hold_massless(problem: IntervalProblem, method: str, finish: Callable) -> Re
         if tried is not None:
             return tried
         rho = max(SHRINK * rho, least)
-    status = FrictionStatus.MASSLESS if unheld(problem) else FrictionStatus.NOT_CONVERGED
+    status = Status.MASSLESS if unheld(problem) else Status.NOT_CONVERGED
     return finish(problem, method, MethodForces(np.full(len(problem.names), np.nan), STEPS, status))
 
 
@@ -113,7 +111,7 @@ def _held(problem: IntervalProblem, warm: Array, stick: Array, rounds: int) -> R
     sets = index_sets(problem.names, problem.rest, T, problem.limits, xi, size)
     certificate = FrictionCertificate("exact", wrong, max(over, 0.0), rounds, "through the block matrix: M is singular")
     return Resolution(
-        a, T, -reactions[: problem.system.m], xi, sets, FrictionStatus.SOLVED, certificate, problem.names,
+        a, T, -reactions[: problem.system.m], xi, sets, Status.SOLVED, certificate, problem.names,
         problem.system.coordinates, lambda: _report(problem, T, sets),
     )  # fmt: skip
 
@@ -169,10 +167,10 @@ def finished(problem: IntervalProblem, method: str, found: MethodForces) -> Reso
     xi = problem.W.T @ a + problem.contact_drift
     xi[stick] = 0.0
     status = found.status
-    if status is None or status is FrictionStatus.NOT_CONVERGED:
-        status = FrictionStatus.SOLVED if certificate.ok else status or FrictionStatus.NOT_OPTIMAL
-    if status is FrictionStatus.SOLVED and not (certain and problem.certain):
-        status, certificate = FrictionStatus.NOT_CONVERGED, replace(certificate, note=_with_doubt(certificate.note))
+    if status is None or status is Status.NOT_CONVERGED:
+        status = Status.SOLVED if certificate.ok else status or Status.NOT_OPTIMAL
+    if status is Status.SOLVED and not (certain and problem.certain):
+        status, certificate = Status.NOT_CONVERGED, replace(certificate, note=_with_doubt(certificate.note))
     return Resolution(
         a, T, lam, xi, sets, status, certificate, problem.names, problem.system.coordinates,
         lambda: report_of(problem, T, sets),
@@ -219,6 +217,6 @@ def _without_answer(problem: IntervalProblem, method: str, found: MethodForces) 
     nothing = UniquenessReport(None, None, (), "the method found no answer", np.zeros((0, n)))
     return Resolution(
         np.full(n, np.nan), np.full(m, np.nan), np.full(problem.system.m, np.nan), np.full(m, np.nan), sets,
-        found.status or FrictionStatus.NOT_CONVERGED, certificate, problem.names, problem.system.coordinates,
+        found.status or Status.NOT_CONVERGED, certificate, problem.names, problem.system.coordinates,
         lambda: nothing,
     )  # fmt: skip

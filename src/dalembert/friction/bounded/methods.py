@@ -14,8 +14,8 @@ from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.friction.delassus import Delassus
 from dalembert.friction.limits import AT_LIMIT, DEPENDENT_COLUMN, STILL, SWITCHED
 from dalembert.friction.problem import ContactProblem
-from dalembert.friction.resolution import FrictionStatus
-from dalembert.kkt import KKT, Status
+from dalembert.kkt import KKT
+from dalembert.status import Status
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -61,7 +61,7 @@ class MethodForces:
 
     forces: Float[Array, " m"]
     iterations: int
-    status: FrictionStatus | None = None
+    status: Status | None = None
     note: str = ""
 
 
@@ -98,7 +98,7 @@ def exact(problem: IntervalProblem, warm: Float[Array, " m"] | None = None) -> M
     family = least_norm(np.ascontiguousarray(problem.reduced[0][:, R]), G, g, -limit, limit, x)
     T[R] = x + 0.0
     note = f"least-norm member of a family of dimension {family}" if family else ""
-    return MethodForces(T, int(rounds), None if code == SOLVED else FrictionStatus.NOT_CONVERGED, note)
+    return MethodForces(T, int(rounds), None if code == SOLVED else Status.NOT_CONVERGED, note)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -138,7 +138,7 @@ def flowchart(
             T, stick, used = _chart(problem, stick, clamped, FORMS[form])
         except SolvabilityError as refused:
             reason = str(refused).splitlines()[0]
-            return MethodForces(np.full(problem.names.__len__(), np.nan), rounds, FrictionStatus.DECLINED, reason)
+            return MethodForces(np.full(problem.names.__len__(), np.nan), rounds, Status.DECLINED, reason)
         rounds += used
         pushed = _pushed(problem, T, stick)
         if not release or not pushed.any():
@@ -146,7 +146,7 @@ def flowchart(
         key = stick.tobytes()
         if key in visited:
             who = ", ".join(problem.names[i] for i in np.flatnonzero(pushed))
-            return MethodForces(T, rounds, FrictionStatus.CYCLE, f"released and clamped again: {who}")
+            return MethodForces(T, rounds, Status.CYCLE, f"released and clamped again: {who}")
         visited.add(key)
         stick = stick | pushed
         clamped = np.where(stick, 0.0, T)
@@ -223,8 +223,8 @@ def switch(problem: IntervalProblem, warm: Float[Array, " m"] | None = None, sla
     nothing = np.full(problem.rest.size, np.nan)
     if passed:
         note = f"no combination fits, but {passed} could not be decided: nearly dependent rows"
-        return MethodForces(nothing, 3**R.size, FrictionStatus.NOT_CONVERGED, note)
-    return MethodForces(nothing, 3**R.size, FrictionStatus.NO_SOLUTION, "no combination fits")
+        return MethodForces(nothing, 3**R.size, Status.NOT_CONVERGED, note)
+    return MethodForces(nothing, 3**R.size, Status.NO_SOLUTION, "no combination fits")
 
 
 def _forces(problem: IntervalProblem, R: Array, modes: Array) -> tuple[Float[Array, " m"] | None, bool]:

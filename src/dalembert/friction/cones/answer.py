@@ -38,11 +38,11 @@ from dalembert.friction.limits import (
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.resolution import (
     FrictionCertificate,
-    FrictionStatus,
     IndexSets,
     Resolution,
 )
 from dalembert.friction.uniqueness import UniquenessReport, proved_unique, undetermined_forces
+from dalembert.status import Status
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -213,7 +213,7 @@ def _not_held(problem: ConeProblem, first: ConeProblem, rounds: int, associated:
     note = f"{MASSLESS_NOTE}, and no contact holds one of them"
     report = UniquenessReport(False, None, (), note, np.zeros((0, n)))
     certificate = replace(refused.certificate, note=note)
-    return replace(refused, status=FrictionStatus.MASSLESS, certificate=certificate, examine=lambda: report)
+    return replace(refused, status=Status.MASSLESS, certificate=certificate, examine=lambda: report)
 
 
 @dataclass(frozen=True, eq=False)
@@ -341,13 +341,13 @@ def _finished(problem: ConeProblem, answer: _Answer, rounds: int, associated: bo
     xi[problem.columns >= 0] = u[problem.columns[problem.columns >= 0]]
     name = "exact, associated" if associated else "exact, Coulomb cones"
     certificate = FrictionCertificate(name, residual, 0.0, rounds, note)
-    status = FrictionStatus.SOLVED if residual <= OPTIMAL else FrictionStatus.NOT_CONVERGED
+    status = Status.SOLVED if residual <= OPTIMAL else Status.NOT_CONVERGED
     sets = _sets(problem, r, u, size)
-    if not status.solved:
+    if not status.ok:
         a, forces, lam, xi = (np.full_like(x, np.nan) for x in (a, forces, lam, xi))
     return Resolution(
         a, forces, lam, xi, sets, status, certificate, problem.column_names,
-        problem.system.coordinates, lambda: report(problem, r, status.solved, associated, note),
+        problem.system.coordinates, lambda: report(problem, r, status.ok, associated, note),
     )  # fmt: skip
 
 
@@ -465,5 +465,5 @@ def _none(problem: ConeProblem, rounds: int, associated: bool, note: str, weight
     sets = IndexSets(tuple(n for n, s in zip(problem.names, problem.sliding, strict=True) if s), (), {}, ())
     return Resolution(
         np.full(n, np.nan), np.full(m, np.nan), np.full(k, np.nan), np.full(m, np.nan), sets,
-        FrictionStatus.NO_SOLUTION, certificate, problem.column_names, problem.system.coordinates, lambda: nothing,
+        Status.NO_SOLUTION, certificate, problem.column_names, problem.system.coordinates, lambda: nothing,
     )  # fmt: skip

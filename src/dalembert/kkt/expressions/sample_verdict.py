@@ -44,7 +44,7 @@ from dalembert.kkt.expressions.verdict import (
     sum_of_sizes,
 )
 from dalembert.kkt.limits import CERTAIN, SampleLimits
-from dalembert.kkt.status import Status
+from dalembert.status import Status
 from dalembert.types import Scalar
 
 

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from dalembert.errors import ModelError
 from dalembert.kkt.expressions.scalars import add, is_zero, minus_inverse, mul, neg, sub, total
 from dalembert.kkt.limits import VANISHING
-from dalembert.kkt.status import Status
+from dalembert.status import Status
 from dalembert.types import Scalar
 
 Matrix = Sequence[Sequence[Scalar]]

@@ -12,7 +12,7 @@ import casadi as ca
 from dalembert.kkt.expressions.scalars import add, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.kkt.limits import MASSIVE, Thresholds
-from dalembert.kkt.status import Status
+from dalembert.status import Status
 from dalembert.types import Scalar
 
 # ----------------------------------------------------------------------------------------------------------------------

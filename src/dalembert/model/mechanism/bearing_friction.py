@@ -22,10 +22,10 @@ import numpy as np
 from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError
 from dalembert.kkt.limits import ROUNDING
-from dalembert.kkt.status import Status
 from dalembert.model.mechanism.calls import on_manifold
 from dalembert.model.mechanism.joint_forces import JointForces, joint_forces
 from dalembert.names import lookup
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:

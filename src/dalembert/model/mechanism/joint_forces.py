@@ -23,12 +23,12 @@ import numpy as np
 from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError
 from dalembert.kkt.limits import negligible_level
-from dalembert.kkt.status import Status
 from dalembert.model.joints import KINDS, as_array
 from dalembert.model.mechanism.calls import on_manifold
 from dalembert.model.mechanism.families import MultiplierFamily, multiplier_families
 from dalembert.model.mechanism.transmissions import AXES, Transmission, places_of, transmissions
 from dalembert.names import lookup
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:

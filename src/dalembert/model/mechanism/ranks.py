@@ -28,10 +28,10 @@ from dalembert.kkt.limits import (
     ROUNDING,
     TOUCHING,
 )
-from dalembert.kkt.status import Status
 from dalembert.memory import memory_of
 from dalembert.model.mechanism.precision import digits_of, slack
 from dalembert.model.mechanism.project import largest_residual, least_open
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:

@@ -195,7 +195,8 @@ def _open_tree(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array)
     """Return the accelerations of an open tree, and the samples without finite ones: `KKT` says why."""
     from dalembert.kkt import Status
 
-    (a,), bad = mechanism.compile("forward").call(q, v, force)
+    (a,), found = mechanism.compile("forward").call(q, v, force)
+    bad = found != Status.FINITE
     batch = np.broadcast_shapes(a.shape[:-1], t.shape)
     a = a if a.shape[:-1] == batch else np.broadcast_to(a, (*batch, a.shape[-1])).copy()
     status, lam = np.full(batch, int(Status.UNIQUE)), np.zeros((*batch, 0))
@@ -246,7 +247,7 @@ def _refuse_unsolved(mechanism: Mechanism, kernel: Kernel, a: Array, status: Arr
     """Raise for a single state without an answer that no dense solver may explain; NaN has its status."""
     from dalembert.kkt import Status
 
-    if status.ndim or Status(int(status)).solved or Status(int(status)) is Status.NONFINITE:
+    if status.ndim or Status(int(status)).answered or Status(int(status)) is Status.NONFINITE:
         return
     raise SolvabilityError(
         f"{Status(int(status)).message}; {kernel.explain(a)}. A mechanism of {mechanism.nv} velocities has no dense "

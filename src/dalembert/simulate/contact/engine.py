@@ -26,6 +26,7 @@ from dalembert.names import near_matches
 from dalembert.simulate.contact import mode_loops as mode
 from dalembert.simulate.contact import run_loops as loop
 from dalembert.simulate.contact.bounds import Chain
+from dalembert.simulate.contact.complementarity import CONFLICT, GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
 from dalembert.simulate.contact.equations import (
     OUTPUTS,
     ContactSystem,
@@ -37,7 +38,6 @@ from dalembert.simulate.contact.equations import (
 )
 from dalembert.simulate.contact.field_loops import fields_unit
 from dalembert.simulate.contact.geometry import refuse_penetration
-from dalembert.simulate.contact.laws import CONFLICT, GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
 from dalembert.simulate.contact.memory import EngineArrays
 from dalembert.simulate.contact.runge_kutta import METHODS, method_of
 from dalembert.simulate.contact.samples import call_on_step, guarded

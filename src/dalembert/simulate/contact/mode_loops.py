@@ -19,6 +19,7 @@ from dalembert.friction.cones.sweeps import COULOMB, attempt
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
+from dalembert.kkt.limits import CERTAIN, DOUBT
 from dalembert.simulate.contact.memory import AT, ROWS
 from dalembert.simulate.equations.signals import Tables, set_signals
 
@@ -72,11 +73,8 @@ MOMENTUM, LAWS_MISSED, ENERGY_BEFORE, ENERGY_AFTER, UNIQUENESS = range(5)
 """Places in `impact`, the certificate of the last one: residuals of its balance and its laws, kinetic energies, and
 whether its impulses are unique (`kkt.Status`)."""
 
-INDEPENDENT = 1e-10
+INDEPENDENT = DOUBT
 """Rows are independent where what is left of them, rows scaled to one, is above this."""
-
-CERTAIN = 1e-3
-"""Accelerations whose relative error may be above this are in doubt."""
 
 TOLERANCE, ACCEPTED, SWEEPS, NEWTON = 1e-13, 1e-8, 12, 400
 """What complementarity aims at, and what counts as an answer, relative to the data."""
@@ -344,7 +342,7 @@ def choose(w):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Massless limbs: on the ground they are levers, in the air they are held (see `laws.py`).
+# Massless limbs: on the ground they are levers, in the air they are held (see `complementarity.py`).
 
 
 @nested

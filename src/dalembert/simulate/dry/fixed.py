@@ -15,11 +15,11 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.friction import METHODS, Limited, Reacting, resolve
-from dalembert.friction.resolution import FrictionStatus
 from dalembert.simulate.dry.dynamics import SLIP, STICK
 from dalembert.simulate.dry.transition import on_manifold
 from dalembert.simulate.events.record import MODES, EventRecord
 from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -128,7 +128,7 @@ class _Rate:
             names=d.names, rows=d.system.names, coordinates=d.system.coordinates, loads=x.loads,
             state_of_system=(q, v, t), **self.options,
         )  # fmt: skip
-        if answer.status >= FrictionStatus.DECLINED:
+        if answer.status not in (Status.SOLVED, Status.NOT_OPTIMAL, Status.CYCLE, Status.NOT_CONVERGED):
             raise SolvabilityError(f"at t = {t:.6g}: {answer.status.message}; {answer.certificate.note}", answer.report)
         self.stuck = np.array([name in answer.sets.sticking for name in d.names], dtype=bool)
         heat = -float(np.sum(np.where(self.stuck[d.columns.owner], 0.0, answer.forces * x.velocity)))

@@ -18,6 +18,7 @@ from dalembert.simulate.dry.transition import REST, settled, velocity_rows
 from dalembert.simulate.equations.lagrangian_system import in_time
 from dalembert.simulate.samples import breaks_of, checked_breaks
 from dalembert.simulate.trajectory import Counts, Trajectory
+from dalembert.status import Status
 from dalembert.types import Array
 
 METHODS = {"events": run_events, "fixed": run_fixed}
@@ -185,8 +186,6 @@ def _trajectory(run: Run) -> Trajectory:
 
 def _resolved(d: Dynamics, run: Trajectory) -> dict[str, Array]:
     """Return accelerations, friction forces, multipliers and relative velocities of all samples, resolved exactly."""
-    from dalembert.friction import FrictionStatus
-
     n, m, k = d.n, d.columns.owner.size, len(d.system.names)
     a, T = np.full((run.t.size, n), np.nan), np.full((run.t.size, m), np.nan)
     lam, xi = np.full((run.t.size, k), np.nan), np.zeros((run.t.size, m))
@@ -197,7 +196,7 @@ def _resolved(d: Dynamics, run: Trajectory) -> dict[str, Array]:
         xi[s] = np.where((mode == 0)[d.columns.owner], 0.0, x.velocity)
         mode = np.where(d.columns.plane & (d.columns.sizes(xi[s]) == 0.0), 0, mode)
         answer = d.resolved(x, mode, (q, v, t), warm)
-        if answer.status in (FrictionStatus.SOLVED, FrictionStatus.NOT_OPTIMAL):
+        if answer.status in (Status.SOLVED, Status.NOT_OPTIMAL):
             a[s], T[s], lam[s] = answer.acceleration, answer.forces, answer.multipliers
             warm = answer.forces
     return {"acceleration": a, "contact_forces": T, "multipliers": lam, "relative_velocity": xi}

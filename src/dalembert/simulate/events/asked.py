@@ -32,16 +32,20 @@ class Event:
     Attributes
     ----------
     g
-        An SX expression of the system's symbols, or a callable g(t, x) -> number.
+        An SX expression of the system's symbols, a `casadi.Function` of (t, q, v) with one number, which is compiled
+        in, or a Python function of (t, q, v); of a `DAE` or a `Tableau`, and in `Problem`, of (t, x).
     terminal
-        Whether (True) or after how many zeros (a number) the integration stops; False: never.
+        Whether (True) or after how many zeros (a number) the run stops; False: never.
     direction
         +1: only where g increases, -1: decreases, 0: both.
+    name
+        Appears in `run.events`; of a dict of events its key does.
     """
 
     g: Any
     terminal: bool | int = False
     direction: float = 0.0
+    name: str = ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -108,42 +112,21 @@ def _event_of(item: Any) -> Event:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Events that a user asks for: zeros of functions of the state, with direction and whether they end the run.
+# Events of runs that know q and v: names, and how all of them are evaluated.
 
 
-@dataclass(frozen=True)
-class EventWatch:
-    """One function whose zeros are wanted.
-
-    Attributes
-    ----------
-    function
-        g(t, q, v): a Python function, or a casadi.Function with one number (compiled in).
-    name
-        Appears in `run.events`.
-    terminal
-        Whether the run ends there (True), or after how many zeros (a number).
-    direction
-        +1: only where g rises through zero; -1: only where it falls; 0: both.
-    """
-
-    function: Any
-    name: str
-    terminal: bool | int = False
-    direction: int = 0
-
-
-def watches(system: Any, events: Any) -> tuple[list[EventWatch], ca.Function | None, list[Callable[..., Any]]]:
+def watches(system: Any, events: Any) -> tuple[list[Event], ca.Function | None, list[Callable[..., Any]]]:
     """Return the events, and how to evaluate them: one compiled function, or a list of Python ones."""
-    asked = [_watch(system, name, watch) for name, watch in _named(events)]
+    asked = [_watch(system, name, watch) for name, watch in named_events(events)]
     for watch in asked:
         checked_name(watch.name, "event")
-    if all(isinstance(watch.function, ca.Function) for watch in asked):
+    if all(isinstance(watch.g, ca.Function) for watch in asked):
         return asked, _together(system, asked) if asked else None, []
-    return asked, None, [_python(watch.function) for watch in asked]
+    return asked, None, [_python(watch.g) for watch in asked]
 
 
-def _named(events: Any) -> list[tuple[str, Any]]:
+def named_events(events: Any) -> list[tuple[Any, Any]]:
+    """Return what a user gives for `events=` as names and events."""
     if isinstance(events, Mapping):
         return list(events.items())
     several = (
@@ -153,22 +136,18 @@ def _named(events: Any) -> list[tuple[str, Any]]:
 
 
 def _name_of(event: Any, k: int) -> Any:
-    if isinstance(event, ca.SX | Event):
+    if isinstance(event, ca.SX):
         return f"event {k}"
-    return getattr(event, "name", None) or getattr(event, "__name__", f"event {k}")
+    name = getattr(event, "name", None)
+    return (name() if callable(name) else name) or getattr(event, "__name__", f"event {k}")
 
 
-def _watch(system: Any, name: Any, given: Any) -> EventWatch:
+def _watch(system: Any, name: Any, given: Any) -> Event:
+    """Return an event with its name and a function of (t, q, v)."""
     if isinstance(given, Event):
-        return EventWatch(_watch(system, name, given.g).function, str(name), *_ways(name, given))
+        return Event(_watch(system, name, given.g).g, *_ways(name, given), str(name))
     if isinstance(given, ca.SX):
-        return EventWatch(_of_symbols(system, name, given), str(name))
-    if isinstance(given, EventWatch):
-        if not (isinstance(given.function, ca.Function) or callable(given.function)):
-            raise ModelError(f"event {given.name!r} is {type(given.function).__name__}; give a function of (t, q, v)")
-        if isinstance(given.function, ca.Function):
-            _watch(system, given.name, given.function)
-        return EventWatch(given.function, given.name, *_ways(given.name, given))
+        return Event(_of_symbols(system, name, given), name=str(name))
     if isinstance(given, ca.Function):
         sizes = [given.numel_in(i) for i in range(given.n_in())]
         if sizes != [1, system.nq, system.nv] or given.n_out() != 1 or given.numel_out(0) != 1:
@@ -176,10 +155,10 @@ def _watch(system: Any, name: Any, given: Any) -> EventWatch:
                 f"event {name!r} must be a casadi.Function of t (1), q ({system.nq}), v ({system.nv}) with one "
                 f"number; its inputs have {sizes}"
             )
-        return EventWatch(given, str(name() if callable(name) else name))
+        return Event(given, name=str(name))
     if not callable(given):
         raise ModelError(f"event {name!r} is {type(given).__name__}; give a function of (t, q, v)")
-    return EventWatch(given, str(name), *_ways(name, given))
+    return Event(given, *_ways(name, given), str(name))
 
 
 def _of_symbols(system: Any, name: Any, g: ca.SX) -> ca.Function:
@@ -206,9 +185,9 @@ def _ways(name: Any, given: Any) -> tuple[bool | int, int]:
     return int(terminal), int(direction > 0) - int(direction < 0)
 
 
-def _together(system: Any, found: list[EventWatch]) -> ca.Function:
+def _together(system: Any, found: list[Event]) -> ca.Function:
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nv)
-    values = ca.vertcat(*(watch.function(t, q, v) for watch in found))
+    values = ca.vertcat(*(watch.g(t, q, v) for watch in found))
     return ca.Function("events", [q, v, t], [ca.densify(values)], ["q", "v", "t"], ["event_values"])
 
 

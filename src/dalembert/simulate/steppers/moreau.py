@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel.loops import SIGNATURE, bind
+from dalembert.simulate.contact.complementarity import CONFLICT, GAINED, NO_IMPULSES, Limbs, free_motion
 from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
-from dalembert.simulate.contact.laws import CONFLICT, GAINED, NO_IMPULSES, Limbs, free_motion
 from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import Heightfield, Plane
 from dalembert.simulate.equations.callbacks import called

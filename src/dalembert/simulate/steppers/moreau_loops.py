@@ -16,7 +16,7 @@ from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.record import Mode
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Linear algebra and impulses of one time step, compiled: twins of `laws.Inverse`, `complementarity`, `expansion`.
+# Linear algebra and impulses of one time step, compiled: twins of `complementarity.py`.
 #
 # Symbols: M = L L^T; Z = M^-1 A^T, S = A Z; rows of A that depend on others are left out of S (their verdict is kept).
 
@@ -25,7 +25,7 @@ DEPENDENT = 1e-11
 """A pivot below this part of its diagonal entry is rounding: the row depends on those above."""
 
 TOLERANCE, SWEEPS, NEWTON = 1e-13, 12, 400
-"""As in `laws`."""
+"""As in `complementarity.py`."""
 
 NOTHING = 1e-9
 """Contact velocities (or accelerations) below this are none, m/s (m/s^2)."""
@@ -396,7 +396,7 @@ CLOSED, CLOSING = 1e-13, 4
 """Newton's method on constraints ends at this residual, or after so many steps."""
 
 ACCEPTED = 1e-8
-"""Residual of the contact laws that counts as an answer, as in `laws`."""
+"""Residual of the contact laws that counts as an answer, as in `complementarity.py`."""
 
 BEHIND = 1e-9
 """Part of a step behind its start at which forces are asked for: a break point there belongs to this step, whatever

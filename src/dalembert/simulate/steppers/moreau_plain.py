@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import SolvabilityError
+from dalembert.simulate.contact.complementarity import Inverse, complementarity, expansion, stiffened
 from dalembert.simulate.contact.geometry import State
-from dalembert.simulate.contact.laws import Inverse, complementarity, expansion, stiffened
 from dalembert.simulate.steppers import moreau_loops as loop
 from dalembert.simulate.steppers.moreau_loops import approaching
 from dalembert.types import Array

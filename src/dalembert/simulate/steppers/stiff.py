@@ -82,7 +82,7 @@ class StiffCalls:
         return events
 
     def _function(self, k: int) -> Callable[[float, Array], float]:
-        function, n = self.session.watches[k].function, self.session.system.nv
+        function, n = self.session.watches[k].g, self.session.system.nv
 
         def value(t: float, x: Array) -> float:
             q, v = self.system.configuration(x[:n]), x[n : 2 * n].copy()
@@ -122,7 +122,7 @@ class StiffCalls:
         ends = []
         for at in (t - reach, t + reach):
             x = sol(at)
-            ends.append(float(watch.function(at, self.system.configuration(x[:n]), x[n : 2 * n])))
+            ends.append(float(watch.g(at, self.system.configuration(x[:n]), x[n : 2 * n])))
         return ends[1] - ends[0]
 
 

@@ -39,12 +39,16 @@ def known_classes() -> dict[str, type]:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.contact import CONTACT_CLASSES
     from dalembert.simulate.equations.signals import Table
-    from dalembert.simulate.events.asked import EventWatch as Watch
+    from dalembert.simulate.events.asked import Event
 
-    classes: list[type] = [Mechanism, inertia.Inertia, placement.Placement, Table, Watch, *KINDS, *CONTACT_CLASSES]
+    classes: list[type] = [Mechanism, inertia.Inertia, placement.Placement, Table, Event, *KINDS, *CONTACT_CLASSES]
     classes += [*CONTACTS, *LAWS]
     classes += [kind for kind in vars(parts).values() if isinstance(kind, type) and kind.__module__ == parts.__name__]
     return {kind.__name__: kind for kind in classes}
+
+
+OLD_CLASSES = {"EventWatch": ("Event", {"function": "g"})}
+"""Classes of files of earlier versions: their names now, and those of their fields."""
 
 
 def as_text(value: Any) -> str:
@@ -99,6 +103,9 @@ def _in(value: Any) -> Any:
         return untrace(_function_in(value))
     if "casadi" in value:
         raise OldExpressionError("not stored: an expression in the form of an older version, which could hold code")
+    if value.get("class") in OLD_CLASSES:
+        name, renamed = OLD_CLASSES[value["class"]]
+        value = {"class": name, "fields": {renamed.get(key, key): item for key, item in value["fields"].items()}}
     if value.get("class") not in known_classes():
         raise ModelError(f"the file holds a {value.get('class')!r}, which this version does not know")
     made = known_classes()[value["class"]]
@@ -277,7 +284,10 @@ def options_of(session: Session, changes: dict[str, Any]) -> dict[str, Any]:
         "every": s.every, "events": {watch.name: watch for watch in session.watches} or None,
         "event_tolerance": s.event_tolerance, "friction": s.friction,
     }  # fmt: skip
-    return options | session.extra.get("options", {}) | changes
+    more = dict(session.extra.get("options", {}))
+    if "method" in changes:
+        more.pop("stepper", None)  # of the method that is changed
+    return options | more | changes
 
 
 OLD_NAMES = {"system": "mechanism", "system_name": "mechanism_name", "force": "torque"}

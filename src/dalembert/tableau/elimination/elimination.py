@@ -17,13 +17,13 @@ from jaxtyping import Float, Int
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt.limits import ACCEPTED_ERROR, CLEARED, SINGULAR_CONDITION, STRANGE_ERROR
+from dalembert.status import Status
 from dalembert.tableau.elimination.accuracy import ScaledFactors
 from dalembert.tableau.elimination.engines import (
     ENGINES,
     STRAIGHT_LIMIT,
     LinearSolution,
     LoopEngine,
-    Outcome,
     SolveCounts,
     errors_of,
     planned,
@@ -78,7 +78,7 @@ class Repair:
     ) -> None:
         """Work through the ways, cheapest first."""
         if not isinstance(run, LoopEngine):
-            bad = self._try(self.loop, data, b, bad, x, checks, status, Outcome.PLANNED)
+            bad = self._try(self.loop, data, b, bad, x, checks, status, Status.PLANNED)
         bad = self._refine(run if isinstance(run, LoopEngine) else self.loop, data, b, bad, x, checks, status)
         for spare in list(self.spares):
             bad = self._try(spare, data, b, bad, x, checks, status)
@@ -107,7 +107,7 @@ class Repair:
         better, checked = loop.refine(data[worth], b[worth], x[worth])
         good = sound(better, checked)
         done = worth[good]
-        x[done], checks[done], status[done] = better[good], checked[good], Outcome.REFINED
+        x[done], checks[done], status[done] = better[good], checked[good], Status.REFINED
         return np.setdiff1d(bad, done)
 
     def _try(
@@ -119,14 +119,14 @@ class Repair:
         x: Array,
         checks: Array,
         status: Array,
-        outcome: Outcome = Outcome.REPLANNED,
+        outcome: Status = Status.REPLANNED,
     ) -> Int[Array, " left"]:
         """Solve with a looped plan; keep what is sound, of another plan also after refinement."""
         if not bad.size:
             return bad
         other, checked = loop(data[bad], b[bad])
         again = np.flatnonzero(trusted(other, checked) & ~sound(other, checked))
-        if again.size and outcome != Outcome.PLANNED:
+        if again.size and outcome != Status.PLANNED:
             other[again], checked[again] = loop.refine(data[bad[again]], b[bad[again]], other[again])
         good = sound(other, checked)
         done = bad[good]
@@ -150,7 +150,7 @@ class Repair:
 
     def _superlu(self, values: Array, b: Array) -> tuple[Array, Array, int]:
         """Solve with partial pivoting at run time; singular if no digit is certain."""
-        nothing = np.full(len(b), np.nan), np.array([np.nan, 0.0, np.nan]), int(Outcome.SINGULAR)
+        nothing = np.full(len(b), np.nan), np.array([np.nan, 0.0, np.nan]), int(Status.SINGULAR)
         factors = ScaledFactors.of(self.plan.pattern.matrix(values))
         if factors is None:
             return nothing
@@ -167,7 +167,7 @@ class Repair:
         if not error <= 10 * ACCEPTED_ERROR:
             return nothing
         growth = max(1.0, np.abs(factors.factors.U.data).max())
-        return x, np.array([error, 1.0, growth]), int(Outcome.SUPERLU)
+        return x, np.array([error, 1.0, growth]), int(Status.SUPERLU)
 
     def _closer(self, factors: ScaledFactors, values: Array, b: Array, x: Array) -> tuple[Array, float]:
         """Return x after a step of refinement, zeros in place of rounding where sound and no worse, and its error."""
@@ -241,17 +241,18 @@ class Elimination:
     def finish(self, data: Array, b: Array, x: Array, checks: Array, single: bool) -> LinearSolution:
         """Judge what an engine found, repair what is not sound, and count."""
         x, checks = np.array(x), np.array(checks)
-        status = np.zeros(len(b), np.int64)
+        status = np.full(len(b), Status.PLANNED, np.int64)
         finite = np.isfinite(data).all(axis=1) & np.isfinite(b).all(axis=1)
-        status[~finite] = Outcome.NON_FINITE
+        status[~finite] = Status.NONFINITE
         bad = np.flatnonzero(finite & ~sound(x, checks))
         if bad.size:
             self._repair(self._run, data, b, bad, x, checks, status)
-        x[status > Outcome.SUPERLU] = np.nan
+        found = LinearSolution(x, status, checks, (self.error, data, b))
+        x[~found.ok] = np.nan
         self.statistics.count(status)
-        if single and status[0] > Outcome.SUPERLU:
+        if single and not found.ok[0]:
             self._refuse(int(status[0]), data[0], b[0])
-        return LinearSolution(x[0] if single else x, status, checks, (self.error, data, b))
+        return replace(found, x=x[0]) if single else found
 
     def error(self, values: Any, right: Any, x: Any) -> Array:
         """Return the estimated |x - exact x| of every unknown, of one answer or a batch; NaN where x is.
@@ -299,7 +300,7 @@ class Elimination:
     def _refuse(self, outcome: int, data: Array, b: Array) -> None:
         """Raise for a single system without an answer."""
         pattern = self.plan.pattern
-        if outcome == Outcome.NON_FINITE:
+        if outcome == Status.NONFINITE:
             where = np.flatnonzero(~np.isfinite(data))
             rows = pattern.rows[where] if where.size else np.flatnonzero(~np.isfinite(b))
             names = sorted({pattern.equations[i] for i in rows})

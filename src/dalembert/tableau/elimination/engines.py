@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from enum import IntEnum
 from typing import Any
 
 import casadi as ca
@@ -13,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 
 from dalembert.errors import ModelError
 from dalembert.kkt.limits import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
+from dalembert.status import Status
 from dalembert.tableau.elimination.accuracy import backward_errors, factor_solve_batch, refine_batch
 from dalembert.tableau.elimination.looped import make_program, make_workspace
 from dalembert.tableau.elimination.plan import Plan
@@ -30,15 +30,10 @@ from dalembert.types import Array
 # - growth: largest entry of U over largest entry of A, both in rows that elimination changes, at least 1.
 
 
-class Outcome(IntEnum):
-    """How a sample was solved; all but the last two are answers that passed the checks."""
-
-    PLANNED = 0
-    REFINED = 1
-    REPLANNED = 2
-    SUPERLU = 3
-    SINGULAR = 4
-    NON_FINITE = 5
+OUTCOMES = (
+    Status.PLANNED, Status.REFINED, Status.REPLANNED, Status.SUPERLU, Status.SINGULAR, Status.NONFINITE,
+)  # fmt: skip
+"""How a sample was solved, or that it was not; all but the last two are answers that passed the checks."""
 
 
 @dataclass
@@ -51,7 +46,7 @@ class SolveCounts:
     replanned: int = 0
     superlu: int = 0
     singular: int = 0
-    non_finite: int = 0
+    nonfinite: int = 0
     plans: int = 1
 
     def count_planned(self, samples: int) -> None:
@@ -62,7 +57,7 @@ class SolveCounts:
     def count(self, status: Int[Array, " N"]) -> None:
         """Add the outcomes of one call."""
         self.samples += len(status)
-        for outcome in Outcome:
+        for outcome in OUTCOMES:
             name = outcome.name.lower()
             setattr(self, name, getattr(self, name) + int(np.count_nonzero(status == outcome)))
 
@@ -78,9 +73,9 @@ class LinearSolution:
     Attributes
     ----------
     x : (n,) or (N, n)
-        NaN where the status is SINGULAR or NON_FINITE.
+        NaN where the status is SINGULAR or NONFINITE.
     status : (N,)
-        `Outcome` of each sample.
+        `Status` of each sample.
     checks : (N, 3)
         Backward error, pivot quality and growth, also by name; see the head of this file. They are those of the
         plan that gave the answer.
@@ -123,10 +118,10 @@ class LinearSolution:
     @property
     def ok(self) -> Bool[Array, " N"]:
         """Where there is an answer that passed."""
-        return self.status <= Outcome.SUPERLU
+        return (self.status >= Status.PLANNED) & (self.status <= Status.SUPERLU)
 
 
-ALL_PLANNED = np.zeros(1, np.int64)
+ALL_PLANNED = np.full(1, Status.PLANNED, np.int64)
 ALL_PLANNED.setflags(write=False)
 
 
