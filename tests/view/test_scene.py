@@ -111,6 +111,17 @@ def test_massless_links_are_see_through():
     assert rod[0].size[1] == pytest.approx(1.0)
 
 
+def test_generated_shapes_stand_in_for_meshes_that_are_missing(tmp_path):
+    link = '<link name="{0}"><inertial><mass value="1"/><inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial>'
+    link += "<visual><geometry>{1}</geometry></visual></link>"
+    joint = '<joint name="j" type="revolute"><origin xyz="1 0 0"/><parent link="a"/><child link="b"/><axis xyz="0 1 0"/></joint>'
+    parts = link.format("a", '<sphere radius="0.1"/>') + link.format("b", '<mesh filename="lost.stl"/>') + joint
+    (tmp_path / "r.urdf").write_text(f'<robot name="r">{parts}</robot>')
+    a, b = scene_of(da.load(tmp_path / "r.urdf")).drawing.bodies
+    assert [shape.kind for shape in a] == ["sphere"]
+    assert "cylinder" in [shape.kind for shape in b]  # its hinge
+
+
 def test_overlay_and_lines(run):
     scene = scene_of(run, overlay=[run], lines=["crank_hinge", "pin"])
     np.testing.assert_allclose(scene.ghosts[0][1], scene.positions)
