@@ -26,6 +26,14 @@ def test_docs_build_without_warnings(tmp_path):
     assert (tmp_path / "html" / "index.html").exists()
 
 
+def test_formulas_need_no_network():
+    """MathJax lies beside the pages, with its licence."""
+    path = re.search(r'^mathjax_path = "(.+)"', (ROOT / "docs" / "conf.py").read_text(), re.MULTILINE)
+    assert path is not None
+    assert (ROOT / "docs" / "_static" / path[1]).stat().st_size > 1_000_000
+    assert (ROOT / "docs" / "_static" / path[1]).with_name("LICENSE").exists()
+
+
 def test_ledger_names_only_what_exists():
     missing = [
         f"{line['id']} {column}: {path}{'::' + name if name else ''}"

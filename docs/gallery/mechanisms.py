@@ -208,8 +208,9 @@ def ladder():
     q[:2] = np.linalg.lstsq(directions, np.array([0.5, 0, 1.4]), rcond=None)[0]
     q[2:] = np.cos(1.2), np.sin(1.2)
     run = da.simulate(m, 1.05, m.assemble(q).q)
-    pushes = run.reactions["wall: displacement along x"] > 0.0
-    return run.repeat(duration=float(run.t[np.argmin(pushes)]))
+    push = run.reactions["wall: displacement along x"]
+    k = int(np.argmax(push < 0.0))  # between samples k - 1 and k the wall would begin to pull
+    return run.repeat(duration=float(np.interp(0.0, -push[k - 1 : k + 1], run.t[k - 1 : k + 1])))
 
 
 def bouncing_ball():

@@ -111,6 +111,34 @@ def test_massless_links_are_see_through():
     assert rod[0].size[1] == pytest.approx(1.0)
 
 
+def test_generated_shapes_stand_in_for_meshes_that_are_missing(tmp_path):
+    moments = '<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/>'
+    link = f'<link name="{{0}}"><inertial><mass value="1"/>{moments}</inertial>'
+    link += "<visual><geometry>{1}</geometry></visual></link>"
+    joint = '<joint name="j" type="revolute"><origin xyz="1 0 0"/><parent link="a"/><child link="b"/>'
+    joint += '<axis xyz="0 1 0"/></joint>'
+    parts = link.format("a", '<sphere radius="0.1"/>') + link.format("b", '<mesh filename="lost.stl"/>') + joint
+    (tmp_path / "r.urdf").write_text(f'<robot name="r">{parts}</robot>')
+    a, b = scene_of(da.load(tmp_path / "r.urdf")).drawing.bodies
+    assert [shape.kind for shape in a] == ["sphere"]
+    assert "cylinder" in [shape.kind for shape in b]  # its hinge
+
+
+def test_forces_of_joints():
+    """A hung bar: its hinge carries the weight."""
+    b = da.Builder("bar")
+    b.body("bar", mass=2.0, center=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
+    b.joint("hinge", "revolute", "world", "bar", axis=(0, 1, 0), position=(0.3, 0, 0))
+    run = da.simulate(b.build(), 0.1, [0.0])
+    (hinge,) = scene_of(run, forces="joints").forces
+    np.testing.assert_allclose(hinge.vectors[-1], (0, 0, 2 * G), atol=1e-6)
+    np.testing.assert_allclose(hinge.points[-1], (0.3, 0, 0), atol=1e-9)
+    assert hinge.kind == "unique"
+    assert not scene_of(run).forces
+    with pytest.raises(da.ModelError, match="True, False or 'joints'"):
+        scene_of(run, forces="all")
+
+
 def test_overlay_and_lines(run):
     scene = scene_of(run, overlay=[run], lines=["crank_hinge", "pin"])
     np.testing.assert_allclose(scene.ghosts[0][1], scene.positions)

@@ -119,7 +119,7 @@ class Folders:
         scheme, separator, rest = unquote(reference.strip()).partition("://")
         if found is not None or not separator or scheme not in ("package", "model") or "\0" in rest:
             return found
-        name, _, inside = rest.partition("/")
+        name, _, inside = rest.lstrip("/").partition("/")  # package:///name/... is in use, too
         folder = next((each for each in (self.home, *self.home.parents) if name and each.name == name), None)
         if folder is None or Path(inside).suffix.lower() not in MESHES:
             return None

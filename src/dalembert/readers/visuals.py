@@ -41,12 +41,11 @@ def read_color(element: XmlElement, text: str) -> Color:
 def mesh_visual(
     body: str, reference: str, scale: tuple[float, ...], X: Placement, color: Color | None, element: XmlElement,
     folders: Folders,
-) -> Visual | None:  # fmt: skip
-    """Return a mesh as a visual; None where its file is missing or of a kind that is not drawn (see `note_meshes`)."""
+) -> Visual:  # fmt: skip
+    """Return a mesh as a visual; its file is "" where it is missing or cannot be drawn (see `note_meshes`)."""
     path = folders.find_mesh(reference, Path(element.file).resolve().parent)
-    if path is None or path.suffix.lower() not in MESHES:
-        return None
-    return Visual(body, "mesh", tuple(scale), X, color, str(path), element.source)
+    file = "" if path is None or path.suffix.lower() not in MESHES else str(path)
+    return Visual(body, "mesh", tuple(scale), X, color, file, element.source)
 
 
 def note_meshes(root: XmlElement, attribute: str, folders: Folders, draft: Draft) -> None:

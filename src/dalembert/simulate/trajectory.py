@@ -527,7 +527,7 @@ class Trajectory:
         options
             `overlay` (further runs, drawn pale over it), `lines` (names that run[name] knows, or {label: values at
             run.t}), `rate` (frames per second), `title`, `caption`, `view` (direction from which one looks, three
-            numbers), `forces=False`, `meshes=False`.
+            numbers), `forces=False` (no arrows) or "joints" (those of all joints, too), `meshes=False`.
 
         Returns
         -------

@@ -24,6 +24,12 @@ MARGIN = 0.09
 SQUARE_ON = 1.0 - 1e-9
 """Cosine from which on an axis is looked at along itself."""
 
+OUTLINE = 24
+"""Corners of an outline."""
+
+SHADES = (0.86, 0.74, 1.08)
+"""Brightness of the faces of a box across its x, y and z axes."""
+
 TURNS = 9
 """Bends of a spring's zigzag."""
 
@@ -175,12 +181,12 @@ def _bodies(
             pose = len(drawing.poses)
             drawing.poses.append(_pose(view, R[:, i], p[:, i]))
         for shape in shapes:
-            item = _item(shape, view, R[:, i], p[:, i], opacity)
-            if pose >= 0 and drawing is not None:
-                item.pose, item.local = pose, _unposed(item.points[0], *(each[0] for each in drawing.poses[pose]))
             center = p[:, i] + R[:, i] @ np.asarray(shape.placement.position)
             depth = float(np.mean(center @ view.back)) + (scene.size if shape.color == PIN and rigid else 0.0)
-            items.append((depth, item))
+            for item in _items(shape, view, R[:, i], p[:, i], opacity):
+                if pose >= 0 and drawing is not None:
+                    item.pose, item.local = pose, _unposed(item.points[0], *(each[0] for each in drawing.poses[pose]))
+                items.append((depth, item))
     return [item for _, item in sorted(items, key=lambda pair: pair[0])]
 
 
@@ -196,8 +202,8 @@ def _unposed(points: Array, place: Array, angle: float) -> Array:
     return (points - place) @ np.array([[c, -s], [s, c]])
 
 
-def _item(shape: Shape, view: _Projection, R: Array, p: Array, opacity: float) -> Item:
-    """Return one solid as it is seen."""
+def _items(shape: Shape, view: _Projection, R: Array, p: Array, opacity: float) -> list[Item]:
+    """Return one solid as it is seen: a line, a circle, its outline, or the faces of a box that turn in space."""
     X, s = shape.placement, shape.size
     color = f"#{shape.color:06x}"
     see = opacity * shape.opacity
@@ -210,33 +216,57 @@ def _item(shape: Shape, view: _Projection, R: Array, p: Array, opacity: float) -
         return view.pixels(p[:, None] + np.einsum("nij,kj->nki", R, np.array(places)))
 
     hollow = shape.opacity < 1.0
-    if shape.kind == "capsule" or (shape.kind == "cylinder" and not view.seen_flat(R[0] @ axis)):
+    end_on = view.normal is not None and view.seen_flat(R[0] @ axis)
+    if shape.kind == "capsule" or (shape.kind == "cylinder" and not end_on and s[1] > 2 * s[0]):
         half = s[1] / 2 * axis
-        return Item("line", at(center - half, center + half), color, 2 * s[0] * view.scale, see, hollow)
-    if shape.kind in ("sphere", "cylinder"):
-        return Item("circle", at(center), color, s[0] * view.scale, see, hollow)
-    corners = at(*_corners(shape))
-    return Item("polygon", _hulls(corners, view.normal is not None), color, 0.0, see, hollow)
+        return [Item("line", at(center - half, center + half), color, 2 * s[0] * view.scale, see, hollow)]
+    if shape.kind == "sphere" or (shape.kind == "cylinder" and end_on):
+        return [Item("circle", at(center), color, s[0] * view.scale, see, hollow)]
+    if shape.kind == "box" and view.normal is None:
+        return _faces(shape, view, R, p, color, see)
+    if shape.kind == "cylinder":
+        angle = 2 * np.pi * np.arange(OUTLINE) / OUTLINE
+        rim = np.column_stack([s[0] * np.cos(angle), s[0] * np.sin(angle), np.full(OUTLINE, s[1] / 2)])
+        cloud = center + np.concatenate([rim, rim * [1, 1, -1]]) @ np.asarray(X.rotation).T
+    else:
+        cloud = _corners(shape)
+    return [Item("polygon", _outlines(at(*cloud), view.normal is not None), color, 0.0, see, hollow)]
 
 
-def _hulls(points: Array, rigid: bool) -> Array:
-    """Return the convex hulls of points (N, k, 2), each with as many corners as the largest has."""
-    from scipy.spatial import ConvexHull, QhullError
+def _faces(shape: Shape, view: _Projection, R: Array, p: Array, color: str, see: float) -> list[Item]:
+    """Return the six faces of a box, each as a point while it is turned away; upper ones are lighter, sides darker."""
+    X, half = np.asarray(shape.placement.rotation), np.asarray(shape.size) / 2
+    center = np.asarray(shape.placement.position)
+    items = []
+    for k in range(3):
+        for sign in (-1.0, 1.0):
+            normal, u, w = sign * np.eye(3)[k], np.eye(3)[(k + 1) % 3], np.eye(3)[(k + 2) % 3]
+            square = np.array([half * (normal + a * u + b * w) for a, b in ((-1, -1), (1, -1), (1, 1), (-1, 1))])
+            corners = view.pixels(p[:, None] + np.einsum("nij,kj->nki", R, center + square @ X.T))
+            away = R @ X @ normal @ view.back <= 0.0
+            corners[away] = corners[away].mean(axis=1, keepdims=True)
+            items.append(Item("polygon", corners, _shaded(color, SHADES[k]), 0.0, see))
+    return items
 
-    def hull(flat: Array) -> Array:
-        try:
-            return flat[ConvexHull(flat).vertices]
-        except (QhullError, ValueError):
-            return flat[:3]
 
+def _shaded(color: str, factor: float) -> str:
+    parts = [min(255, round(int(color[i : i + 2], 16) * factor)) for i in (1, 3, 5)]
+    return "#" + "".join(f"{part:02x}" for part in parts)
+
+
+def _outlines(points: Array, rigid: bool) -> Array:
+    """Return the convex outlines of points (N, k, 2), all with the same number of corners, in the same order."""
     if rigid:  # a shape that moves as a whole keeps its corners
+        from scipy.spatial import ConvexHull, QhullError
+
         try:
             return points[:, ConvexHull(points[0]).vertices]
         except (QhullError, ValueError):
             return points[:, :3]
-    found = [hull(flat) for flat in points]
-    most = max(len(each) for each in found)
-    return np.array([np.concatenate([each, np.repeat(each[-1:], most - len(each), axis=0)]) for each in found])
+    angle = 2 * np.pi * np.arange(OUTLINE) / OUTLINE
+    directions = np.column_stack([np.cos(angle), np.sin(angle)])
+    furthest = np.argmax(np.einsum("nkc,dc->ndk", points, directions), axis=2)
+    return np.take_along_axis(points, furthest[..., None], axis=1)
 
 
 def _grounds(scene: Scene, view: _Projection) -> list[Item]:
@@ -251,7 +281,7 @@ def _grounds(scene: Scene, view: _Projection) -> list[Item]:
             items.append(Item("line", view.pixels(np.array([[middle - far, middle + far]])), GROUND, 2.0))
         elif shape.kind not in ("plane", "mesh"):
             one = np.eye(3)[None], np.zeros((1, 3))
-            items.append(_item(shape, view, *one, 1.0))
+            items += _items(shape, view, *one, 1.0)
     return items
 
 

@@ -17,7 +17,8 @@ from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import Placement
 from dalembert.model.mechanism.text import describe
-from dalembert.simulate.contact.shapes import Box, Heightfield, Plane, Sphere, pairs_of
+from dalembert.simulate.contact.shapes import Box, Heightfield, Plane, Sphere
+from dalembert.simulate.joint_forces import contact_loads
 from dalembert.simulate.trajectory import Trajectory, interpolated
 from dalembert.status import Status
 from dalembert.types import Array
@@ -152,7 +153,7 @@ def scene_of(
     overlay: Sequence[Any] = (),
     rate: float | None = None,
     lines: Sequence[str] | Mapping[str, Any] | None = None,
-    forces: bool = True,
+    forces: bool | str = True,
     meshes: bool = True,
     title: str | None = None,
     caption: str = "",
@@ -169,9 +170,13 @@ def scene_of(
     lines
         What is drawn over time below a run: names that `run[name]` knows, or {label: values at run.t}. By default
         sizes of reactions and contact forces, or coordinates where there are none.
+    forces
+        Whether reactions and contact forces are drawn; "joints": those of all joints as well.
     view : (3,)
         Direction from which one looks.
     """
+    if forces not in (True, False, "joints"):
+        raise ModelError(f"forces={forces!r}; it is True, False or 'joints'")
     if isinstance(what, Trajectory):
         scene = _scene_of_run(what, overlay, rate, lines, forces, meshes)
     elif isinstance(what, Mechanism):
@@ -197,7 +202,7 @@ def drawable(run: Trajectory) -> Mechanism:
     return system
 
 
-def _scene_of_mechanism(m: Mechanism, q: Any, overlay: Sequence[Any], forces: bool, meshes: bool) -> Scene:
+def _scene_of_mechanism(m: Mechanism, q: Any, overlay: Sequence[Any], forces: bool | str, meshes: bool) -> Scene:
     states = np.atleast_2d(np.asarray(natural(m) if q is None else q, float))
     if states.ndim != 2 or states.shape[1] != m.nq:
         raise ModelError(f"q has shape {states.shape}; {m.name} has nq = {m.nq} coordinates")
@@ -227,7 +232,7 @@ def _scene_of_run(
     overlay: Sequence[Any],
     rate: float | None,
     lines: Sequence[str] | Mapping[str, Any] | None,
-    forces: bool,
+    forces: bool | str,
     meshes: bool,
 ) -> Scene:
     m = drawable(run)
@@ -243,6 +248,8 @@ def _scene_of_run(
         unique = uniqueness(m, q, v)
         table = at_times(t, run.t, np.asarray(run.reactions))
         scene.forces = [*reaction_forces(scene, table, unique), *_contact_forces(run, scene)]
+        if forces == "joints":
+            scene.forces += _joint_forces(run, scene)
         scene.rings = _rings(m, unique)
     scene.lines = _lines(run, scene, lines)
     scene.events = sorted({float(event.time) for event in run.events})[:200]
@@ -410,29 +417,27 @@ def at_times(t: Array, known: Array, values: Array) -> Array:
 
 
 def _contact_forces(run: Trajectory, scene: Scene) -> list[Force]:
-    """Return the forces of contacts between shapes at the points that touch; they are given in world axes."""
-    pairs, m = ({} if run.columns is not None else _pairs(run)), scene.mechanism
+    """Return the forces of contacts between shapes at the points that touch."""
+    loads = {} if run.columns is not None else contact_loads(run)
+    places = {name: (at_times(scene.t, run.t, load.place), load.force) for name, load in loads.items()}
+    return [Force(name, "contact", at, at_times(scene.t, run.t, force)) for name, (at, force) in places.items()]
+
+
+def _joint_forces(run: Trajectory, scene: Scene) -> list[Force]:
+    """Return the forces of the tree's joints on the bodies that they carry; unique components and others apart."""
+    m, history = scene.mechanism, run.joint_forces.in_axes("world")
     forces = []
-    for name in run.contacts:
-        pair = pairs.get(name)
-        if pair is None or pair.ball is None or np.size(run.reactions[name]) != 3 * run.t.size:
+    for i, joint in enumerate(m.joints):
+        if joint.name not in history.names or joint.kind == "free":
             continue
-        R, p = _world(scene, pair.ball.frame, m.frame(m.ground).placement)
-        center = p + R @ np.asarray(pair.ball.at)
-        normals = _normals(pair, center, scene)
-        vectors = at_times(scene.t, run.t, np.asarray(run.reactions[name]).reshape(-1, 3))
-        points = center - pair.ball.radius * normals
-        forces.append(Force(name, "contact", points, vectors))
+        k = history.names.index(joint.name)
+        single = history.unique[:, k, :3]
+        place = scene.positions[:, i] + scene.rotations[:, i] @ np.asarray(joint.child_placement.position)
+        for kind, chosen in (("unique", single), ("family", ~single)):
+            vectors = at_times(scene.t, run.t, np.where(chosen, history.force[:, k], 0.0))
+            if np.linalg.norm(vectors, axis=1).max(initial=0.0) > ENOUGH:
+                forces.append(Force(joint.name, kind, place, vectors))
     return forces
-
-
-def _pairs(run: Trajectory) -> dict[str, Any]:
-    """Return the contact pairs of a run by name; none where it has no contacts of shapes."""
-    given = _contacts_of(run)
-    try:
-        return {pair.name: pair for pair in pairs_of(drawable(run), given)} if given else {}
-    except DalembertError:
-        return {}
 
 
 def _contacts_of(run: Trajectory) -> list[Any]:
@@ -440,17 +445,6 @@ def _contacts_of(run: Trajectory) -> list[Any]:
     given = None if run.session is None else run.session.extra.get("contacts")
     several = list(given) if isinstance(given, Sequence) else [given]
     return [one for one in several if hasattr(one, "shape") and hasattr(one, "other")]
-
-
-def _normals(pair: Any, center: Array, scene: Scene) -> Array:
-    """Return the unit normals of a contact, (N, 3), from the other side to the ball."""
-    if isinstance(pair.ground, Plane):
-        return np.broadcast_to(np.asarray(pair.ground.normal, float), center.shape)
-    if isinstance(pair.ground, Heightfield):
-        return np.array([pair.ground.below(place, pair.ball.radius)[1] for place in center])
-    R, p = _world(scene, pair.other.frame, scene.mechanism.frame(scene.mechanism.ground).placement)
-    d = center - (p + R @ np.asarray(pair.other.at))
-    return d / np.maximum(np.linalg.norm(d, axis=1, keepdims=True), np.finfo(float).tiny)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

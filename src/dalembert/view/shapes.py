@@ -51,21 +51,28 @@ class Drawing:
 
 
 def drawing_of(m: Mechanism, size: float, meshes: bool = True) -> Drawing:
-    """Return what a mechanism is drawn with: its visuals, and generated shapes for bodies that have none.
+    """Return what a mechanism is drawn with: its visuals, and generated shapes in place of meshes that are missing.
 
     `meshes=False` leaves files unopened. Where a body of a file has no visual and others have, it is a sensor or a
-    joint's part, and stays undrawn.
+    joint's part, and stays undrawn; where none has, all are generated.
     """
     drawing = Drawing([[] for _ in m.bodies])
+    lost: set[int] = set()
     for visual in m.visuals:
+        place = m.body_index(visual.body)
         try:
             solids = _solids(visual, meshes)
         except DalembertError as error:
             drawing.notes.append(str(error))
-            continue
-        place = m.body_index(visual.body)
+            solids = []
         (drawing.ground if place < 0 else drawing.bodies[place]).extend(solids)
-    if not any(drawing.bodies):
+        if not solids:
+            lost.add(place)
+    if lost or not any(drawing.bodies):
+        for i, shapes in enumerate(generated(m, size)):
+            if not drawing.bodies[i] and (i in lost or not m.visuals):
+                drawing.bodies[i].extend(shapes)
+    if not any(drawing.bodies):  # visuals of the ground alone
         drawing.bodies[:] = generated(m, size)
     return drawing
 
@@ -78,7 +85,7 @@ def _solids(visual: Visual, meshes: bool) -> list[Shape]:
         color, opacity = red << 16 | green << 8 | blue, visual.color[3]
     if visual.kind != "mesh":
         return [Shape(visual.kind, visual.size, visual.placement, color, opacity)]
-    if not meshes:
+    if not meshes or not visual.file:
         return []
     parts = read_mesh(visual.file)
     return [

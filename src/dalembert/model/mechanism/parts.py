@@ -201,7 +201,8 @@ class Visual:
     color : (4,)
         Red, green, blue and opacity from 0 to 1; None where the file gives none.
     file
-        Path of a mesh (.stl, .obj, .dae); it is opened when the mechanism is drawn.
+        Path of a mesh (.stl, .obj, .dae), opened when the mechanism is drawn; "" of one that was not found, for which a
+        generated shape stands in.
     """
 
     body: str

@@ -428,8 +428,7 @@ def _visual(
     if shape.tag == "mesh":
         scale = shape.first("scale")
         factors = (1.0, 1.0, 1.0) if scale is None else numbers(scale, scale.text, 3, "scale")
-        mesh = mesh_visual(body, text_of(shape, "uri"), factors, X, color, element, folders)
-        return [] if mesh is None else [mesh]
+        return [mesh_visual(body, text_of(shape, "uri"), factors, X, color, element, folders)]
     if shape.tag not in SHAPES:
         raise element.error(f"<{shortened(shape.tag)}> is not drawn")
     if shape.tag == "plane":

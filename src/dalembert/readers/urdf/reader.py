@@ -101,15 +101,14 @@ def _link(element: XmlElement, draft: Draft) -> Body:
 
 
 def _visual(body: str, element: XmlElement, materials: dict[str, XmlElement], folders: Folders) -> list[Visual]:
-    """Return the shape of a <visual>; none where its mesh is missing."""
+    """Return the shape of a <visual>."""
     X, color = origin(element), _color(element, materials)
     shape = next(iter(element.required("geometry").children), None)
     if shape is None:
         raise element.error("its <geometry> is empty")
     if shape.tag == "mesh":
         scale = vector_attribute(shape, "scale", (1.0, 1.0, 1.0))
-        mesh = mesh_visual(body, shape.attribute("filename"), scale, X, color, element, folders)
-        return [] if mesh is None else [mesh]
+        return [mesh_visual(body, shape.attribute("filename"), scale, X, color, element, folders)]
     if shape.tag == "box":
         size = vector_attribute(shape, "size", (0.0, 0.0, 0.0))
     elif shape.tag == "sphere":
