@@ -556,7 +556,7 @@ class Trajectory:
             Where to write.
         what
             Quantities: "coordinates", "velocities", "accelerations", "reactions", "forces", "contacts", "energy",
-            "residuals"; all by default.
+            "residuals"; all of these by default. "joint_forces": force and moment of every joint.
         """
         from dalembert.simulate.table import as_csv
 
