@@ -1,11 +1,17 @@
 """Every scene that comes with the package: it runs to its end, and is right where a formula is known."""
 
+import re
+from pathlib import Path
+from typing import get_args
+
+import msgspec
 import numpy as np
 import pytest
 from scipy.integrate import cumulative_simpson
 
 import dalembert as da
 from dalembert.scenes import scene_names
+from dalembert.scenes.layout import SceneFile
 from dalembert.scenes.sweep import sweep
 from tests.simulate.belt_events import EVENTS
 
@@ -120,3 +126,20 @@ def test_a_sweep_measures_every_combination():
     assert [row.status for row in refused.rows] == ["completed", "refused"]
     assert "between 0 and 1" in refused.rows[1].error
     assert not refused.ok
+
+
+def test_the_page_on_scenes_names_every_table_and_key():
+    page = (Path(__file__).parents[2] / "docs/howto/scenes.md").read_text(encoding="utf-8")
+    words = set(re.findall(r"[\w-]+", page))
+    tables = [SceneFile]
+    for struct in tables:
+        for field in msgspec.structs.fields(struct):
+            assert field.encode_name in words, f"{struct.__name__}: {field.encode_name}"
+            inner = [t for part in _parts(field.type) for t in _parts(part)]
+            tables += [t for t in inner if isinstance(t, type) and issubclass(t, msgspec.Struct) and t not in tables]
+    assert len(tables) > 15
+
+
+def _parts(kind):
+    """Return a type and those that it is made of."""
+    return [kind, *(part for each in get_args(kind) for part in _parts(each))]

@@ -72,6 +72,13 @@ def test_a_dataframe_is_the_csv_file(swing, bounce, tmp_path):
     assert plain.attrs["units"] == {"t": "s", "hinge": "rad"}
 
 
+def test_joint_forces_are_columns_on_request(swing):
+    table = {column.header: column.values for column in columns(swing, "joint_forces")}
+    np.testing.assert_array_equal(table["hinge fx [N]"], swing.joint_forces["hinge"].force[:, 0])
+    np.testing.assert_array_equal(table["hinge my [N m]"], swing.joint_forces["hinge"].moment[:, 1])
+    assert "hinge fx" not in {column.name for column in columns(swing)}
+
+
 def test_reactions_that_are_called_as_a_coordinate_keep_a_column_of_their_own():
     m = ball().constrain(da.Coupler({"up": 1.0}, name="up"))
     run = da.simulate(m, 0.1, [0.0])

@@ -106,6 +106,16 @@ def _contact_forces(run: Trajectory) -> list[Column]:
     return found
 
 
+def _joint_forces(run: Trajectory) -> list[Column]:
+    """Return force and moment of every joint, loop, constraint, spring and contact; see `run.joint_forces`."""
+    words = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("mx", "N m"), ("my", "N m"), ("mz", "N m"))
+    names, units = [name for name, _ in words], [unit for _, unit in words]
+    found: list[Column] = []
+    for name in run.joint_forces:
+        found += _columns([f"{name} {word}" for word in names], units, np.asarray(run.joint_forces[name].wrench))
+    return found
+
+
 def _modes(run: Trajectory) -> list[Column]:
     words = np.vectorize(lambda mode: MODES[int(mode)], otypes=[object])
     return [Column(f"{name}: mode", "", words(run.modes[:, k])) for k, name in enumerate(run.contacts)]
@@ -133,12 +143,16 @@ def _unknowns(run: Trajectory) -> list[Column]:
     return _columns(run.unknowns, [""] * len(run.unknowns), run.x)
 
 
+ON_REQUEST = ("unknowns", "joint_forces")
+"""Quantities that a table of everything leaves out: those of other systems, and six columns for every joint."""
+
 QUANTITIES: dict[str, Callable[[Trajectory], list[Column]]] = {
     "coordinates": _coordinates,
     "velocities": _velocities,
     "accelerations": _accelerations,
     "reactions": _reactions,
     "forces": _contact_forces,
+    "joint_forces": _joint_forces,
     "contacts": _modes,
     "energy": _energy,
     "residuals": _residuals,
@@ -154,7 +168,7 @@ def columns(run: Trajectory, what: Sequence[str] | str | None = None) -> list[Co
     """
     chosen = (what,) if isinstance(what, str) else what
     if chosen is None:
-        chosen = ("unknowns",) if "q" not in run.samples else [word for word in QUANTITIES if word != "unknowns"]
+        chosen = ("unknowns",) if "q" not in run.samples else [word for word in QUANTITIES if word not in ON_REQUEST]
     wrong = next((word for word in chosen if word not in QUANTITIES), None)
     if wrong is not None:
         words = ", ".join(map(repr, QUANTITIES))

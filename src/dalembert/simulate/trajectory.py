@@ -28,6 +28,9 @@ if TYPE_CHECKING:
 
 _PICTURES = LaterModule("dalembert.view.show")
 
+_REPORT = LaterModule("dalembert.view.run_report")
+"""The report of a run, imported when one is written."""
+
 # ----------------------------------------------------------------------------------------------------------------------
 # States between samples: the run continued from the sample before, with its own tolerances.
 
@@ -556,7 +559,7 @@ class Trajectory:
             Where to write.
         what
             Quantities: "coordinates", "velocities", "accelerations", "reactions", "forces", "contacts", "energy",
-            "residuals"; all by default.
+            "residuals"; all of these by default. "joint_forces": force and moment of every joint.
         """
         from dalembert.simulate.table import as_csv
 
@@ -570,6 +573,14 @@ class Trajectory:
         from dalembert.simulate.table import as_dataframe
 
         return as_dataframe(self, what, units)
+
+    def report(self, path: str | Path, title: str = "", **options: Any) -> Path:
+        """Write a report of the run: one self-contained HTML page, and return its path.
+
+        What was simulated, the mechanism in motion, plots, the peak of every reaction with its uniqueness, events, a
+        certificate, versions. `options` are those of `dalembert.view.run_report`: about, panels, source, command.
+        """
+        return _REPORT.run_report(self, title, **options).write(path)
 
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset: q, v, acceleration, reactions, energies and residuals over time, with names."""

@@ -106,7 +106,8 @@ def _summary(page: Report, run: Trajectory) -> None:
 
 def _pictures(page: Report, run: Trajectory, panels: Sequence[str]) -> None:
     page.heading("How it moved")
-    page.figure(run.plot(panels or None), "Lines are labelled by the names of the model; dashed lines mark events"
+    chosen = [word for word in panels if word not in ("energy", "residuals")]  # which have a section of their own
+    page.figure(run.plot(chosen or None), "Lines are labelled by the names of the model; dashed lines mark events"
                 + (", backgrounds the contacts that act." if run.contacts else "."))  # fmt: skip
 
 
@@ -119,11 +120,33 @@ def _energy(page: Report, run: Trajectory) -> None:
     )
 
 
+def _bearings(page: Report, run: Trajectory) -> None:
+    """Show the loads of all joints: peaks with their times, the steady load that wears as much, what is not unique."""
+    if not getattr(run.moving, "bodies", ()):
+        return
+    try:
+        forces = run.joint_forces
+        open_ones = forces.not_unique
+        rows = [
+            (name, p.force, p.force_time, p.moment, p.moment_time, forces.equivalent_load(name),
+             f"not unique: {', '.join(open_ones[name])}" if name in open_ones else "unique")
+            for name, p in forces.peaks.items() if forces[name].kind != "free"
+        ]  # fmt: skip
+    except DalembertError as error:
+        page.text(f"There are no joint forces: {error}")
+        return
+    page.heading("Loads of joints")
+    heads = ("joint", "peak force, N", "at, s", "peak moment, N m", "at, s", "equivalent load, N", "uniqueness")
+    page.table(
+        heads, rows, "The equivalent load is the steady force that wears a ball bearing as much (ISO 281, exponent 3)."
+    )
+
+
 def _loads(page: Report, run: Trajectory) -> None:
     """Show the peaks of all reactions and contact forces."""
     if "q" not in run.samples or not (run.moving.names or run.contacts):
         return
-    page.heading("Loads")
+    page.heading("Reactions of constraints, forces of contacts")
     table, units = np.asarray(run.reactions), row_units(run.moving)
     unique = unique_rows(run)
     rows: list[Sequence[object]] = []
@@ -185,7 +208,7 @@ def _events(page: Report, run: Trajectory) -> None:
         page.table(heads, rows)
 
 
-SECTIONS: list[Callable[[Report, Any], None]] = [_energy, _loads, _events]
+SECTIONS: list[Callable[[Report, Any], None]] = [_energy, _bearings, _loads, _events]
 """Sections between pictures and certificate; each leaves itself out where a run has nothing for it."""
 
 
