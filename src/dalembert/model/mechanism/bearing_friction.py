@@ -24,7 +24,8 @@ from dalembert.errors import ModelError
 from dalembert.kkt.limits import ROUNDING
 from dalembert.kkt.status import Status
 from dalembert.model.mechanism.calls import on_manifold
-from dalembert.model.mechanism.joint_forces import JointForces, joint_forces
+from dalembert.model.mechanism.joint_forces import JointForces
+from dalembert.model.mechanism.known_motion import joint_forces
 from dalembert.names import lookup
 from dalembert.types import Array
 
