@@ -119,7 +119,9 @@ def judged(case: Case, rng: np.random.Generator, about: str) -> tuple[str, str]:
     eps = float(np.finfo(dtype).eps)
     error = state.measure(what, answer - truth) / size
     allowed = SAFETY[dtype] * (eps**0.5 + eps / state.distance)
-    expected = da.Status.UNIQUE if case.rank == len(m.names) else da.Status.REDUNDANT
+    # inverse dynamics drives every joint, so that motors may strain the rows against each other
+    sure = case.rank == len(m.names) and what != "inverse"
+    expected = da.Status.UNIQUE if sure else da.Status.REDUNDANT
     words = f"{about}: {what} {way}, theta {theta:.1e}, s {state.distance:.1e}: {said.name}, error {error:.1e}"
     if not error <= allowed:
         return "wrong", f"{words} > {allowed:.1e}"

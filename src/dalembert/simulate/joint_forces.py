@@ -14,7 +14,8 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.model.mechanism.joint_forces import JointForce, JointForces, KnownMotion
+from dalembert.model.mechanism.joint_forces import JointForce, JointForces
+from dalembert.model.mechanism.known_motion import KnownMotion
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.status import Status
 from dalembert.types import Array

@@ -476,7 +476,7 @@ class Trajectory:
         """
         if not hasattr(self.moving, "inverse"):
             raise UnsupportedError("inverse is the inverse dynamics of a Mechanism")
-        from dalembert.model.mechanism.joint_forces import InverseDynamics
+        from dalembert.model.mechanism.known_motion import InverseDynamics
 
         state = self.q, self.v, self.acceleration, self.t
         answer = self.moving.inverse(*state, actuated=actuated)

@@ -147,7 +147,7 @@ class Equilibrium:
     def joint_forces(self) -> JointForces:
         """The wrench that every joint transmits at rest, in the axes of its frame on the child."""
         from dalembert.kkt import Status
-        from dalembert.model.mechanism.joint_forces import KnownMotion
+        from dalembert.model.mechanism.known_motion import KnownMotion
 
         still = np.zeros(self.mechanism.nv)
         known = KnownMotion.of(

@@ -23,7 +23,8 @@ from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError
 from dalembert.kkt.limits import ROUNDING
 from dalembert.model.mechanism.calls import on_manifold
-from dalembert.model.mechanism.joint_forces import JointForces, joint_forces
+from dalembert.model.mechanism.joint_forces import JointForces
+from dalembert.model.mechanism.known_motion import joint_forces
 from dalembert.names import lookup
 from dalembert.status import Status
 from dalembert.types import Array

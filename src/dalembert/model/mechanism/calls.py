@@ -57,7 +57,7 @@ def inverse(mechanism: Mechanism, q: Any, v: Any, a: Any, t: Any, actuated: Any)
     """Return tau; with loops, constraints or named motors `InverseDynamics`: tau, multipliers and status."""
     if actuated is None and not mechanism.loops and not mechanism.constraints:
         return call(mechanism, "inverse", q, v, a)
-    from dalembert.model.mechanism.joint_forces import InverseDynamics
+    from dalembert.model.mechanism.known_motion import InverseDynamics
 
     times = floats(t, "t")
     tau, lam, status = call(mechanism, "inverse", q, v, a, times[..., None], actuated=actuated)

@@ -21,10 +21,13 @@ import numpy as np
 from dalembert.errors import UnsupportedError
 from dalembert.kkt.limits import CLEAR, CLEARLY_MORE, EPS, ROUNDING, participation_level
 from dalembert.model.mechanism.precision import digits_of
+from dalembert.model.mechanism.ranks import fitting_rank
+from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.mechanism.ranks import GenericRank
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,7 +71,6 @@ def multiplier_families(
         Samples that are looked at, (N,); the others are known to be unique, or have no answer. All by default.
     """
     from dalembert.kkt.rows import metric_decompositions
-    from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 
     count, m = len(q), len(mechanism.names)
     samples = np.arange(count) if suspect is None else np.flatnonzero(suspect)
@@ -84,16 +86,18 @@ def multiplier_families(
     M, A = np.asarray(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
     if passive is not None:
         M, A = M[:, passive][:, :, passive], A[:, :, passive]
-    scales = (
-        _scales(mechanism, float(t[0]), A) if passive is not None else mechanism.generic_rank(None, float(t[0])).scales
-    )
-    U, s = (
-        metric_decompositions(A, M, scales)
-        if A.shape[2]
-        else (np.tile(np.eye(m), (len(q), 1, 1)), np.zeros((len(q), 0)))
-    )
-    ranks, noise = (_own_ranks if passive is not None else _ranks)(mechanism, q, t, s)
-    return _collected(samples, count, U, ranks, noise, scales)
+    rank = fitting_rank(mechanism, q[0], float(t[0])) if passive is None else None
+    scales = rank.scales if rank is not None else _scales(mechanism, A)
+    if A.shape[2]:
+        U, s = metric_decompositions(A, M, scales)
+    else:  # no coordinate is left that rows could act on
+        U, s = np.tile(np.eye(m), (len(q), 1, 1)), np.zeros((len(q), 0))
+    relative = _relative(s, m)
+    if rank is not None:
+        ranks = _ranks(mechanism, rank, q, t, relative)
+    else:
+        ranks = np.count_nonzero(relative > digits_of(mechanism), axis=1)
+    return _collected(samples, count, U, ranks, _noise(relative, ranks), scales)
 
 
 def _collected(samples: Array, count: int, U: Array, ranks: Array, noise: Array, scales: Array) -> MultiplierFamily:
@@ -113,28 +117,25 @@ def _collected(samples: Array, count: int, U: Array, ranks: Array, noise: Array,
     return MultiplierFamily(basis, dimension, unique, level)
 
 
-def _ranks(mechanism: Mechanism, q: Array, t: Array, s: Array) -> tuple[Array, Array]:
-    """Return the rank of every sample, and what of a unit null vector is rounding."""
-    from dalembert.model.mechanism.ranks import fitting_rank
+def _ranks(mechanism: Mechanism, rank: GenericRank, q: Array, t: Array, relative: Array) -> Array:
+    """Return the rank of every sample: that of the first where it fits, else one around a sample that it does not fit.
 
-    generic, m = mechanism.generic_rank(None, float(t[0])), len(mechanism.names)
-    relative = _relative(s, m)
-    ranks = np.full(len(q), generic.rank)
-    tolerance = max(CLEAR * digits_of(mechanism), CLEARLY_MORE * generic.dropped)
-    more = relative[:, generic.rank] > tolerance if generic.rank < m else np.zeros(len(q), dtype=bool)
-    less = relative[:, generic.rank - 1] <= digits_of(mechanism) if generic.rank else np.zeros(len(q), dtype=bool)
-    for k in np.flatnonzero(more | less) if generic.places else range(len(q)):
-        ranks[k] = fitting_rank(mechanism, q[k], float(t[k])).rank
-    lost = relative[np.arange(len(q)), np.maximum(ranks, 1) - 1] <= ROUNDING
-    ranks = np.where(lost & (ranks > 0), np.count_nonzero(relative > ROUNDING, axis=1), ranks)
-    return ranks, _noise(relative, ranks)
-
-
-def _own_ranks(mechanism: Mechanism, q: Array, t: Array, s: Array) -> tuple[Array, Array]:
-    """Return ranks that the model's digits decide, sample by sample."""
-    relative = _relative(s, len(mechanism.names))
-    ranks = np.count_nonzero(relative > digits_of(mechanism), axis=1)
-    return ranks, _noise(relative, ranks)
+    Where a configuration is singular to the last digit, the rows that remain count.
+    """
+    ranks, left = np.zeros(len(q), dtype=int), np.arange(len(q))
+    digits = digits_of(mechanism)
+    while left.size:
+        r, some = rank.rank, relative[left]
+        tolerance = max(CLEAR * digits, CLEARLY_MORE * rank.dropped)
+        fits = some[:, r] <= tolerance if r < rank.rows else np.ones(left.size, dtype=bool)
+        fits &= some[:, r - 1] > digits if r else True
+        fits[0] = True  # the rank was decided around this one
+        ranks[left[fits]] = r
+        left = left[~fits]
+        if left.size:
+            rank = fitting_rank(mechanism, q[left[0]], float(t[left[0]]))
+    lost = (relative[np.arange(len(q)), np.maximum(ranks, 1) - 1] <= ROUNDING) & (ranks > 0)
+    return np.where(lost, np.count_nonzero(relative > ROUNDING, axis=1), ranks)
 
 
 def _relative(s: Array, m: int) -> Array:
@@ -154,7 +155,7 @@ def _noise(relative: Array, ranks: Array) -> Array:
     return np.array([participation_level(float(x)) for x in noise])
 
 
-def _scales(mechanism: Mechanism, t: float, A: Array) -> Array:
+def _scales(mechanism: Mechanism, A: Array) -> Array:
     """Return one over the length that rows of a constraint and kind have among the passive coordinates."""
     size = np.linalg.norm(A, axis=2).max(axis=0)
     kinds = list(zip(mechanism.row_groups, mechanism.angular_rows, strict=True))

@@ -17,7 +17,7 @@ from dalembert.errors import ModelError
 from dalembert.first_use import LaterModule
 from dalembert.model.energy import Energy
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism import assemble, calls, joint_forces, joint_values, precision, project, rows, solve
+from dalembert.model.mechanism import assemble, calls, joint_values, precision, project, rows, solve
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
 from dalembert.model.mechanism.text import as_html, as_text, content_key
@@ -386,7 +386,9 @@ class Mechanism:
             from dalembert.model.mechanism.bearing_friction import with_bearings
 
             return with_bearings(self, q, v, force, t, axes, flexible, bearings)
-        return joint_forces.joint_forces(self, q, v, force, t, axes, flexible)
+        from dalembert.model.mechanism.known_motion import joint_forces
+
+        return joint_forces(self, q, v, force, t, axes, flexible)
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
         """Return M (nv, nv), symmetric; armature included."""

@@ -1,0 +1,261 @@
+"""From a motion that is known to the wrenches of all joints: forward dynamics, inverse dynamics, rest.
+
+Accelerations and multipliers come from elsewhere; one kernel makes wrenches of them (`tree/block/joint_forces.py`),
+another says what the family of the multipliers does to these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.checks import floats, vectors
+from dalembert.kkt.limits import negligible_level
+from dalembert.kkt.status import Status
+from dalembert.model.mechanism.calls import on_manifold
+from dalembert.model.mechanism.families import MultiplierFamily, multiplier_families
+from dalembert.model.mechanism.joint_forces import JointForces, free_motions, unique_components
+from dalembert.model.mechanism.joint_values import driven_coordinates
+from dalembert.model.mechanism.member_choice import length_of
+from dalembert.model.mechanism.transmissions import places_of, transmissions
+from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
+    from dalembert.model.mechanism.mechanism import Mechanism
+
+
+def joint_forces(
+    mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any, axes: str, flexible: Mapping[str, Any] | None
+) -> JointForces:
+    """Return the wrenches of forward dynamics."""
+    solution = mechanism.forward(q, v, force, t)
+    drive = np.zeros(mechanism.nv) if force is None else force
+    known = KnownMotion.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, drive)
+    return known.joint_forces(axes, flexible)
+
+
+@dataclass(frozen=True, eq=False)
+class KnownMotion:
+    """States with their accelerations and multipliers, one after the other.
+
+    Attributes
+    ----------
+    mechanism, shape
+        What moves; the shape of the batch.
+    q, v, a, lam, t, status
+        (N, nq), (N, nv), (N, nv), (N, m), (N,), (N,).
+    passive
+        Coordinates that no motor drives, where motors make up for what the rows do along the others; else None.
+    external
+        Forces on bodies from outside, by name: (N, 6), world axes, about the body's origin.
+    drive
+        Forces of the motors along the coordinates, (N, nv), where they are known.
+    """
+
+    mechanism: Mechanism
+    shape: tuple[int, ...]
+    q: Array
+    v: Array
+    a: Array
+    lam: Array
+    t: Array
+    status: Array
+    passive: Array | None = None
+    external: Mapping[str, Array] = field(default_factory=dict)
+    drive: Array | None = None
+
+    @classmethod
+    def of(
+        cls, mechanism: Mechanism, q: Any, v: Any, a: Any, lam: Any, t: Any, status: Any, drive: Any = None
+    ) -> KnownMotion:
+        """Check and flatten a batch."""
+        q, n, m = on_manifold(mechanism, q), mechanism.nv, len(mechanism.names)
+        parts = [q, vectors(v, n, "v"), vectors(a, n, "a"), vectors(lam, m, "multipliers")]
+        t, codes = floats(t, "t"), np.asarray(status, dtype=int)
+        shape = np.broadcast_shapes(*(x.shape[:-1] for x in parts), t.shape, codes.shape)
+        count = int(np.prod(shape))
+        flat = [np.broadcast_to(x, (*shape, x.shape[-1])).reshape(count, x.shape[-1]) for x in parts]
+        rest = [np.broadcast_to(x, shape).reshape(-1) for x in (t, codes)]
+        if drive is not None:
+            drive = np.broadcast_to(vectors(drive, n, "force"), (*shape, n)).reshape(count, n)
+        (q, v, a, lam), (t, codes) = flat, rest
+        return cls(mechanism, shape, q, v, a, lam, t, codes, drive=drive)
+
+    @property
+    def solved(self) -> Array:
+        """Which samples have numbers."""
+        return np.asarray(self.status <= Status.ILL_CONDITIONED)
+
+    def joint_forces(self, axes: str = "child", flexible: Mapping[str, Any] | None = None) -> JointForces:
+        """Return the wrenches, their families, and the member of each that joints with compliance choose."""
+        m, shaped = self.mechanism, self._shaped
+        W, family = self._wrenches(self.lam), self.family()
+        T, lam = self.of_multipliers(family), self.lam.copy()
+        W[~self.solved], lam[~self.solved] = np.nan, np.nan
+        looked_at = (self.status == Status.REDUNDANT) & (family.dimension == 0)
+        status = np.where(looked_at, int(Status.UNIQUE), self.status)
+        rotations = rotations_of(m, self.q)
+        first = JointForces(
+            m, transmissions(m), shaped(self.q), "child", shaped(W), shaped(W), shaped(T), shaped(np.isfinite(W)),
+            shaped(self.a), shaped(lam), shaped(status) if self.shape else Status(int(status[0])), "",
+            (shaped(rotations[0]), shaped(rotations[1])), shaped(np.swapaxes(family.basis, 1, 2)), shaped(family.noise),
+            self._motors(),
+        )  # fmt: skip
+        return first.with_flexible(flexible).in_axes(axes)
+
+    def family(self) -> MultiplierFamily:
+        """Return what may be added to the multipliers."""
+        suspect = self.solved if self.passive is not None else self.solved & (self.status != Status.UNIQUE)
+        return multiplier_families(self.mechanism, self.q, self.t, self.passive, suspect)
+
+    def _motors(self) -> dict[str, tuple[int, Array]]:
+        """Return what every motor adds to the wrench of its joint, in the child's axes."""
+        if self.drive is None:
+            return {}
+        motors = {}
+        for motor in self.mechanism.actuators:
+            place = self.mechanism.index_v(motor.coordinate).start
+            i = int(np.searchsorted(self.mechanism.manifold.v_start[:-1], place, side="right")) - 1
+            joint = self.mechanism.joints[i]
+            S, G = free_motions(self.mechanism, joint, self.q)
+            along = np.zeros((len(self.q), S.shape[2], 1))
+            along[:, place - int(self.mechanism.manifold.v_start[i]), 0] = self.drive[:, place]
+            wrench = (G @ np.linalg.solve(np.swapaxes(S, 1, 2) @ G, along))[..., 0]
+            motors[motor.name] = i, self._shaped(wrench)
+        return motors
+
+    def _wrenches(self, lam: Array) -> Array:
+        names = tuple(self.external)
+        options = {"external": names} if names else {}
+        kernel = self.mechanism.compile("joint_forces_of_motion", **options)
+        outer = [np.concatenate([self.external[name] for name in names], axis=-1)] if names else []
+        W = kernel(self.q, self.v, self.a, lam, self.t[:, None], *outer)
+        return np.array(W, dtype=float).reshape(len(self.q), len(transmissions(self.mechanism)), 6)
+
+    def of_multipliers(self, family: MultiplierFamily) -> Array:
+        """Return T: what every member of the family does to the wrenches, (N, r, k, 6)."""
+        count, _m, r = family.basis.shape
+        k = len(transmissions(self.mechanism))
+        T = np.zeros((count, r, k, 6))
+        members = np.flatnonzero(family.dimension)
+        if not members.size:
+            return T
+        kernel = self.mechanism.compile("joint_forces_of_multipliers")
+        lam = np.swapaxes(family.basis[members], 1, 2)
+        q, t = (np.repeat(x[members][:, None], r, axis=1) for x in (self.q, self.t[:, None]))
+        T[members] = np.asarray(kernel(q, lam, t)).reshape(members.size, r, k, 6)
+        return T
+
+    def _shaped(self, x: Array) -> Array:
+        return x.reshape((*self.shape, *x.shape[1:]))
+
+
+def rotations_of(mechanism: Mechanism, q: Array) -> tuple[Array, Array]:
+    """Return the rotations of the joints' frames on child and parent in the world, (N, k, 3, 3) each."""
+    R = np.asarray(mechanism.kinematics(q)[0]) if mechanism.bodies else np.zeros((len(q), 0, 3, 3))
+    ground = np.broadcast_to(np.eye(3), (len(q), 1, 3, 3))
+    bodies = np.concatenate([R, ground], axis=1)
+    child, parent, on_child, on_parent = places_of(mechanism)
+    return bodies[:, child] @ on_child, bodies[:, parent] @ on_parent
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Inverse dynamics: forces of motors, and the loads of bearings that go with them.
+
+
+@dataclass(frozen=True, eq=False)
+class InverseDynamics:
+    """Forces that cause a motion: `tau, multipliers, status = ...` unpacks them.
+
+    Attributes
+    ----------
+    tau
+        Forces along the coordinates, (..., nv): the least sum of squares, zero where nothing is driven.
+    multipliers
+        (..., m), the least that go with them.
+    status
+        `da.Status` per sample, (...): `REDUNDANT` where tau or the multipliers are one choice of a family.
+    mechanism, state, actuated
+        What was asked: (q, v, a, t), and the driven joints.
+    """
+
+    tau: Float[Array, "*batch nv"]
+    multipliers: Float[Array, "*batch m"]
+    status: Any
+    mechanism: Mechanism = field(repr=False)
+    state: tuple[Any, Any, Any, Any] = field(repr=False)
+    actuated: Any = None
+
+    def __iter__(self) -> Iterator[Any]:
+        """Unpack as the outputs of the kernel."""
+        return iter((self.tau, self.multipliers, self.status))
+
+    def __getitem__(self, i: int) -> Any:
+        """Return tau, multipliers or status by number."""
+        return (self.tau, self.multipliers, self.status)[i]
+
+    def __len__(self) -> int:
+        return 3
+
+    @cached_property
+    def _passive(self) -> Array:
+        """Coordinates that no motor drives."""
+        driven = driven_coordinates(self.mechanism, self.actuated)
+        return np.setdiff1d(np.arange(self.mechanism.nv), driven)
+
+    @cached_property
+    def _motion(self) -> KnownMotion:
+        q, v, a, t = self.state
+        known = KnownMotion.of(self.mechanism, q, v, a, self.multipliers, t, self.status, self.tau)
+        # rows that depend on each other are looked for in every sample that has an answer
+        return replace(known, status=np.where(known.solved, int(Status.REDUNDANT), known.status))
+
+    @cached_property
+    def _family(self) -> MultiplierFamily:
+        """What motors and rows may do against each other without changing the motion."""
+        return replace(self._motion, passive=self._passive).family()
+
+    @property
+    def unique(self) -> Bool[Array, "*batch m"]:
+        """Per row and sample, whether its multiplier is the same however the motors share the work."""
+        known = self._motion
+        return (self._family.unique & known.solved[:, None]).reshape(*known.shape, -1)
+
+    @property
+    def tau_unique(self) -> Bool[Array, "*batch nv"]:
+        """Per coordinate and sample, whether its motor has no choice."""
+        known, family = self._motion, self._family
+        A = np.asarray(self.mechanism.jacobian(known.q, known.t)) if self.mechanism.names else np.zeros((0, 0, 0))
+        if not self.mechanism.names:
+            return np.broadcast_to(known.solved[:, None], known.v.shape).reshape(*known.shape, -1)
+        change = np.abs(np.einsum("nmk,nmr->nkr", A, family.basis)).max(axis=2, initial=0.0)
+        sizes = np.einsum("nmk,nmr->nkr", np.abs(A), np.abs(family.basis)).max(axis=2, initial=0.0)
+        driven = np.ones(self.mechanism.nv, dtype=bool)
+        driven[self._passive] = False
+        level = np.array([negligible_level(float(x)) for x in family.noise])[:, None]
+        return ((change <= level * np.maximum(sizes, 0.0)) | ~driven).reshape(*known.shape, -1)
+
+    @cached_property
+    def joint_forces(self) -> JointForces:
+        """Loads of all bearings under these motors, in the axes of the joints' frames on the child.
+
+        `unique` counts all that motors could share otherwise. Of what they cannot reach (null(A^T)) the wrenches have
+        the member of least elastic energy, all joints giving way alike.
+        """
+        known = self._motion
+        forces = known.joint_forces()
+        T = known.of_multipliers(self._family)
+        family = T.reshape(*known.shape, *T.shape[1:])
+        unique = unique_components(family, self._family.noise.reshape(known.shape), length_of(self.mechanism))
+        basis = np.swapaxes(self._family.basis, 1, 2)
+        words = f"least sum of squares of the motors' forces; {forces.choice}" if T.any() else forces.choice
+        return replace(
+            forces, family=family, unique=unique & known.solved.reshape(known.shape)[..., None, None], choice=words,
+            multiplier_family=basis.reshape(*known.shape, *basis.shape[1:]), status=self.status, given="motors' forces",
+        )  # fmt: skip
