@@ -26,7 +26,6 @@ from dalembert.model.joints import KINDS, as_array
 from dalembert.model.mechanism.member_choice import choice_in_words, chosen_members, length_of
 from dalembert.model.mechanism.transmissions import AXES, Transmission, transmissions
 from dalembert.names import lookup
-from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:

@@ -15,13 +15,13 @@ import numpy as np
 
 from dalembert.checks import floats, vectors
 from dalembert.kkt.limits import negligible_level
-from dalembert.kkt.status import Status
 from dalembert.model.mechanism.calls import on_manifold
 from dalembert.model.mechanism.families import MultiplierFamily, multiplier_families
 from dalembert.model.mechanism.joint_forces import JointForces, free_motions, unique_components
 from dalembert.model.mechanism.joint_values import driven_coordinates
 from dalembert.model.mechanism.member_choice import length_of
 from dalembert.model.mechanism.transmissions import places_of, transmissions
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:

@@ -18,9 +18,9 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError
-from dalembert.kkt.status import Status
 from dalembert.model.mechanism.transmissions import transmissions
 from dalembert.names import lookup
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
