@@ -672,7 +672,7 @@ class ContactRun:
         self.engine = ContactEngine(
             self.system, settings, session.q, session.v, s.start, s.end, s.every, self.forces,
             Chart(session.system) if mechanical else None, session.event_function, session.event_callables,
-            [each.direction for each in session.watches], [int(each.terminal) for each in session.watches],
+            [int(each.direction) for each in session.watches], [int(each.terminal) for each in session.watches],
             -1 if rank is None else int(rank.rank),
             touching and Limbs(np.asarray(session.system.mass_matrix(session.q))).any,
             [each.name for each in session.watches],
