@@ -31,3 +31,7 @@ class LaterModule:
         value = getattr(import_module(self._name), name)
         vars(self)[name] = value
         return value
+
+
+PICTURES, REPORTS = LaterModule("dalembert.view.show"), LaterModule("dalembert.view.run_report")
+"""The room of pictures, as mechanisms and runs reach it: who draws nothing imports nothing of it."""

@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.first_use import LaterModule
+from dalembert.first_use import PICTURES, REPORTS
 from dalembert.model.energy import Energy
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord, ImpactRecord
@@ -26,10 +26,6 @@ if TYPE_CHECKING:
 
     from dalembert.simulate.joint_forces import JointForceHistory
 
-_PICTURES = LaterModule("dalembert.view.show")
-
-_REPORT = LaterModule("dalembert.view.run_report")
-"""The report of a run, imported when one is written."""
 
 # ----------------------------------------------------------------------------------------------------------------------
 # States between samples: the run continued from the sample before, with its own tolerances.
@@ -541,14 +537,14 @@ class Trajectory:
         Arrows are forces on the mechanism: reactions green where they are unique and orange where they are not,
         contact forces blue.
         """
-        return _PICTURES.animate(self, path, **options)
+        return PICTURES.animate(self, path, **options)
 
     def view(self, **options: Any) -> Any:
         """Show the run live in the browser: play, scrub, and sliders for each joint (extra `view3d`).
 
         Options are those of `Mechanism.view`.
         """
-        return _PICTURES.live(self, **options)
+        return PICTURES.live(self, **options)
 
     def to_csv(self, path: str | Path | None = None, what: Sequence[str] | str | None = None) -> str | None:
         """Write the samples as CSV: a column per quantity, headed by name and unit; without a path return the text.
@@ -580,7 +576,7 @@ class Trajectory:
         What was simulated, the mechanism in motion, plots, the peak of every reaction with its uniqueness, events, a
         certificate, versions. `options` are those of `dalembert.view.run_report`: about, panels, source, command.
         """
-        return _REPORT.run_report(self, title, **options).write(path)
+        return REPORTS.run_report(self, title, **options).write(path)
 
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset: q, v, acceleration, reactions, energies and residuals over time, with names."""
@@ -623,7 +619,7 @@ class Trajectory:
         return load_run(path)
 
     def _repr_html_(self) -> str:
-        return f"{_PICTURES.picture_of(self)}<pre>{escape(str(self))}</pre>"
+        return f"{PICTURES.picture_of(self)}<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {self.t.size} samples, {len(self.events)} events"

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.first_use import LaterModule
+from dalembert.first_use import PICTURES
 from dalembert.model.energy import Energy
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism import assemble, calls, joint_values, precision, project, rows, solve
@@ -36,9 +36,6 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
     from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.ranks import GenericRank
-
-
-_PICTURES = LaterModule("dalembert.view.show")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -696,7 +693,7 @@ class Mechanism:
         Bodies are drawn with the shapes and meshes of their file, or with generated ones. Massless links are
         see-through; a ring marks each constraint, green where its reactions are unique, orange where they are not.
         """
-        return _PICTURES.show(self, path, q, **options)
+        return PICTURES.show(self, path, q, **options)
 
     def view(self, q: Any = None, **options: Any) -> Any:
         """Show the mechanism live in the browser, with a slider for each joint; loops stay closed (extra `view3d`).
@@ -709,10 +706,10 @@ class Mechanism:
             `port`, `host` ("127.0.0.1": nobody else can look; anything else needs the `token` that is printed),
             `block` (wait until the viewer is closed).
         """
-        return _PICTURES.live(self, q=q, **options)
+        return PICTURES.live(self, q=q, **options)
 
     def _repr_html_(self) -> str:
-        return _PICTURES.picture_of(self) + as_html(self)
+        return PICTURES.picture_of(self) + as_html(self)
 
 
 def _named(joint: str, suffix: str) -> str:
