@@ -161,7 +161,7 @@ def contact_loads(run: Trajectory) -> dict[str, ContactLoad]:
         return {}
     from dalembert.simulate.contact.equations import split_contacts
     from dalembert.simulate.contact.shapes import pairs_of
-    from dalembert.simulate.steppers.moreau import SLOTS
+    from dalembert.simulate.contact.surface_loops import SLOTS
 
     shapes, _ = split_contacts(run.session.extra["contacts"])
     if not shapes:
