@@ -186,7 +186,7 @@ class ContactEngine:
     def __init__(
         self, system: ContactSystem, settings: EngineSettings, q: Array, v: Array, start: float, end: float,
         every: float | None = None, forces: Any = None, chart: Any = None, events: Any = None,
-        callables: Sequence[Callable[..., Any]] = (), directions: Sequence[int] = (), terminal: Sequence[int] = (),
+        callables: Sequence[Callable[..., Any]] = (), directions: Sequence[float] = (), terminal: Sequence[int] = (),
         rank: int = -1, limbs: bool = False, event_names: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.system, self.settings, self.forces, self.limbs = system, settings, forces, limbs
