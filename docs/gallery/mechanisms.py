@@ -335,7 +335,7 @@ def hung_platform():
 
 
 def door():
-    """A door on three hinges: their forces across the door are unique, those along the axis are not."""
+    """A door on three hinges: how it turns is unique, how they share its weight is not."""
     b = da.Builder("door on three hinges")
     b.body("door", mass=20.0, center=(0.45, 0, 1.0), inertia=(6.7, 8.0, 1.4))
     b.visual("door", "box", (0.9, 0.04, 2.0), position=(0.45, 0, 1.0), color=(0.88, 0.72, 0.5))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 
 import numpy as np
 import pytest
@@ -61,6 +62,23 @@ def test_extra_is_named(monkeypatch):
     monkeypatch.setitem(sys.modules, "viser", None)  # as if it were not installed
     with pytest.raises(da.MissingExtraError, match=r"dalembert\[view3d\]"):
         four_bar().view(block=False)
+
+
+def test_a_run_plays():
+    pytest.importorskip("viser")
+    m = four_bar()
+    run = da.simulate(m, 0.2, m.assemble([-1.0, 0.7, 1.5]).q)
+    live = run.view(block=False, port=0)
+    try:
+        live.playing.value = False
+        time.sleep(0.3)  # what was under way ends
+        live.show_time(0.12)
+        k = 3
+        np.testing.assert_allclose(live.q, live.scene.q[k])
+        np.testing.assert_allclose(live.plot.data[2][k], live.scene.lines["|pin| (N)"][k])
+        assert np.isnan(live.plot.data[2][k + 1])
+    finally:
+        live.close()
 
 
 def test_sliders_keep_loops_closed():

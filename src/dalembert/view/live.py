@@ -25,6 +25,8 @@ from dalembert.view.shapes import THICKNESS, Shape
 LOCAL = ("127.0.0.1", "localhost", "::1")
 COLORS = {"unique": (26, 152, 80), "family": (224, 130, 20), "contact": (33, 102, 172)}
 
+LINE_COLORS = ("#2166ac", "#e08214", "#1a9850", "#762a83", "#b2182b", "#4d4d4d")
+
 MOST_SLIDERS = 60
 """Joints that have a slider."""
 
@@ -155,8 +157,35 @@ class Live:
             )
             self.playing = self.server.gui.add_checkbox("play", True)
             self.speed = self.server.gui.add_dropdown("speed", ("0.1", "0.25", "0.5", "1", "2"), initial_value="1")
+            self._plot()
         self.clock.on_update(lambda event: self.show_time(self.clock.value))
         threading.Thread(target=self._play, daemon=True).start()
+
+    def _plot(self) -> None:
+        """Add the run's lines over time, with a point on each at the time that is shown."""
+        self.plot = None
+        if not self.scene.lines:
+            return
+        uplot = import_module("viser").uplot
+        series = [uplot.Series(label="t, s")]
+        for k, name in enumerate(self.scene.lines):
+            color = LINE_COLORS[k % len(LINE_COLORS)]
+            series.append(uplot.Series(label=name, stroke=color, width=1.5))
+            series.append(uplot.Series(label="now", stroke=color, points={"show": True, "size": 8}))
+        every = np.concatenate(list(self.scene.lines.values()))
+        room = 0.05 * float(np.ptp(every)) or 1.0
+        reach = (float(every.min()) - room, float(every.max()) + room)
+        scales = {"x": uplot.Scale(time=False), "y": uplot.Scale(auto=False, range=reach)}
+        self.plot = self.server.gui.add_uplot(self._plot_data(0), tuple(series), scales=scales, height=170)
+
+    def _plot_data(self, k: int) -> tuple[Array, ...]:
+        now = np.full(self.scene.t.size, np.nan)
+        columns = [self.scene.t]
+        for line in self.scene.lines.values():
+            point = now.copy()
+            point[k] = line[k]
+            columns += [np.asarray(line, float), point]
+        return tuple(columns)
 
     # --- what moves it ------------------------------------------------------------------------------------------
 
@@ -210,9 +239,11 @@ class Live:
     def show_time(self, t: float) -> None:
         """Show the run at a time."""
         with self._lock:
-            k = int(np.clip(np.searchsorted(self.scene.t, t + 1e-9), 0, self.scene.t.size - 1))
+            k = int(np.argmin(np.abs(self.scene.t - t)))
             self.q = self.scene.q[k].copy()
             self.draw(k, self.scene)
+            if self.plot is not None:
+                self.plot.data = self._plot_data(k)
             self._follow("")
 
     def _follow(self, moved: str) -> None:

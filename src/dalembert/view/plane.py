@@ -75,6 +75,8 @@ class _Projection:
 
     def __init__(self, scene: Scene, width: float) -> None:
         self.normal = normal_of(scene)
+        if self.normal is not None and any(scene.mechanism.gravity) and abs(self.normal @ scene.up) > SQUARE_ON:
+            self.normal = None  # a door: from above one would see its edge alone
         back = np.asarray(scene.view, float)
         if self.normal is not None:
             back = self.normal * (1.0 if self.normal @ back > 0.0 else -1.0)
