@@ -19,7 +19,7 @@ FEWEST = 4
 
 
 @dataclass(frozen=True)
-class Inverse:
+class InverseCommand:
     """Inverse dynamics along a motion: a CSV table of times and coordinates becomes a table of joint forces.
 
     Between its times the motion is a cubic spline. Coordinates that the table does not have stay where the scene's

@@ -29,7 +29,7 @@ COMMANDS: dict[str, tuple[str, str]] = {
     "sweep": ("sweep:SweepCommand", "run a scene for many values of its parameters"),
     "check": ("check:Check", "is a system solvable, and if not, why"),
     "solve": ("solve:Solve", "accelerations and forces at one state, with their certificate"),
-    "inverse": ("inverse:Inverse", "forces that cause a given motion"),
+    "inverse": ("inverse:InverseCommand", "forces that cause a given motion"),
     "graph": ("graph:Graph", "which equation determines which unknown"),
     "show": ("show:Show", "print a robot file as a tree"),
     "view": ("view:View", "look at a robot, a scene or a run in the browser"),

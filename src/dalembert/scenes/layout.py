@@ -16,11 +16,11 @@ Number = float | str
 Vector = tuple[Number, ...]
 
 
-class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+class SceneTable(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of a scene file: keys that it does not have are refused."""
 
 
-class ModelTable(Table, frozen=True):
+class ModelTable(SceneTable, frozen=True):
     """[model]: a robot file in the scene's folder, with the options of `da.load`."""
 
     file: str
@@ -28,7 +28,7 @@ class ModelTable(Table, frozen=True):
     passive: bool | None = None
 
 
-class BodyTable(Table, frozen=True):
+class BodyTable(SceneTable, frozen=True):
     """[[body]]: a rigid body; without mass it is massless."""
 
     name: str
@@ -37,7 +37,7 @@ class BodyTable(Table, frozen=True):
     inertia: Vector | None = None
 
 
-class JointTable(Table, frozen=True):
+class JointTable(SceneTable, frozen=True):
     """[[joint]]: how a body moves relative to another, as `Builder.joint` takes it."""
 
     name: str
@@ -57,7 +57,7 @@ class JointTable(Table, frozen=True):
     rest: Number = 0.0
 
 
-class FrameTable(Table, frozen=True):
+class FrameTable(SceneTable, frozen=True):
     """[[frame]]: a named place on a body or on the world."""
 
     name: str
@@ -66,7 +66,7 @@ class FrameTable(Table, frozen=True):
     rpy: Vector | None = None
 
 
-class SpringTable(Table, frozen=True):
+class SpringTable(SceneTable, frozen=True):
     """[[spring]]: a spring with damper between two frames."""
 
     name: str
@@ -77,7 +77,7 @@ class SpringTable(Table, frozen=True):
     damping: Number = 0.0
 
 
-class ConstraintTable(Table, frozen=True):
+class ConstraintTable(SceneTable, frozen=True):
     """[[constraint]]: rows that hold along the motion; which keys it takes depends on its kind."""
 
     kind: str
@@ -99,7 +99,7 @@ class ConstraintTable(Table, frozen=True):
     stabilize: Number | None = None
 
 
-class SphereTable(Table, frozen=True):
+class SphereTable(SceneTable, frozen=True):
     """A sphere on a frame; a point without a radius."""
 
     frame: str
@@ -107,7 +107,7 @@ class SphereTable(Table, frozen=True):
     at: Vector = (0.0, 0.0, 0.0)
 
 
-class BoxTable(Table, frozen=True):
+class BoxTable(SceneTable, frozen=True):
     """A box on a frame, whose corners touch."""
 
     frame: str
@@ -115,14 +115,14 @@ class BoxTable(Table, frozen=True):
     at: Vector = (0.0, 0.0, 0.0)
 
 
-class PlaneTable(Table, frozen=True):
+class PlaneTable(SceneTable, frozen=True):
     """The ground: normal . x = offset."""
 
     normal: Vector = (0.0, 0.0, 1.0)
     offset: Number = 0.0
 
 
-class ContactTable(Table, frozen=True):
+class ContactTable(SceneTable, frozen=True):
     """[[contact]]: a sphere or a box that may touch the ground, or a sphere that may touch another."""
 
     sphere: SphereTable | None = None
@@ -135,14 +135,14 @@ class ContactTable(Table, frozen=True):
     name: str = ""
 
 
-class StopTable(Table, frozen=True):
+class StopTable(SceneTable, frozen=True):
     """[[stop]]: joints that stop at their limits."""
 
     joints: list[str] = []
     restitution: Number = 0.0
 
 
-class LawTable(Table, frozen=True):
+class LawTable(SceneTable, frozen=True):
     """A law of dry friction: which keys it takes depends on its kind."""
 
     kind: Literal["dry", "static-kinetic", "stribeck", "hyperbolic", "tabulated"]
@@ -156,7 +156,7 @@ class LawTable(Table, frozen=True):
     forces: Vector | None = None
 
 
-class FrictionTable(Table, frozen=True):
+class FrictionTable(SceneTable, frozen=True):
     """[[friction]]: dry friction along a joint, or along a sum of factor * coordinate; the other side may move."""
 
     name: str
@@ -165,7 +165,7 @@ class FrictionTable(Table, frozen=True):
     surface: Number = 0.0
 
 
-class TimeTable(Table, frozen=True):
+class TimeTable(SceneTable, frozen=True):
     """A force from a CSV file: a column over a column of times."""
 
     file: str
@@ -174,7 +174,7 @@ class TimeTable(Table, frozen=True):
     kind: Literal["linear", "cubic", "previous"] = "linear"
 
 
-class StartTable(Table, frozen=True):
+class StartTable(SceneTable, frozen=True):
     """[start]: the initial state by name; what is not named is zero, or found where loops are closed."""
 
     q: dict[str, Number | Vector] = {}
@@ -183,7 +183,7 @@ class StartTable(Table, frozen=True):
     hold: list[str] | None = None
 
 
-class EventTable(Table, frozen=True):
+class EventTable(SceneTable, frozen=True):
     """[[event]]: an expression whose zeros are wanted."""
 
     name: str
@@ -192,7 +192,7 @@ class EventTable(Table, frozen=True):
     terminal: bool = False
 
 
-class SimulateTable(Table, frozen=True):
+class SimulateTable(SceneTable, frozen=True):
     """[simulate]: the options of `da.simulate`."""
 
     duration: Number
@@ -207,7 +207,7 @@ class SimulateTable(Table, frozen=True):
     options: dict[str, bool | int | float | str] = {}
 
 
-class OutputTable(Table, frozen=True):
+class OutputTable(SceneTable, frozen=True):
     """[output]: files that a run writes, names without folders, and the panels of its pictures."""
 
     panels: list[str] = []
@@ -217,7 +217,7 @@ class OutputTable(Table, frozen=True):
     report: str | None = None
 
 
-class RangeTable(Table, frozen=True):
+class RangeTable(SceneTable, frozen=True):
     """Equally spaced values of a parameter."""
 
     start: float
@@ -225,21 +225,21 @@ class RangeTable(Table, frozen=True):
     count: int
 
 
-class MeasureTable(Table, frozen=True):
+class MeasureTable(SceneTable, frozen=True):
     """One number of a run: the largest, smallest, last ... of a quantity by name."""
 
     of: str
     take: Literal["max", "min", "last", "first", "mean", "rms", "range"] = "max"
 
 
-class SweepTable(Table, frozen=True):
+class SweepTable(SceneTable, frozen=True):
     """[sweep]: parameters that take several values, all combinations of them, and what is measured."""
 
     parameters: dict[str, list[float] | RangeTable]
     measure: dict[str, MeasureTable] = {}
 
 
-class SceneFile(Table, frozen=True):
+class SceneFile(SceneTable, frozen=True):
     """A scene file: either [model] or [[body]] and [[joint]]; [simulate] says how long."""
 
     title: str = ""

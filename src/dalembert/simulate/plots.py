@@ -274,7 +274,7 @@ MODE_SHADES = {Mode.STICK: "#0072b2", Mode.SLIP: "#e69f00", Mode.SLIP_PLUS: "#e6
 
 
 @dataclass(frozen=True, eq=False)
-class Chart:
+class Diagram:
     """One pair of axes: lines of one quantity in one unit.
 
     Attributes
@@ -306,18 +306,18 @@ class Chart:
         return f"{self.quantity}, {self.unit}" if self.unit else self.quantity
 
 
-def _by_unit(quantity: str, times: Array, found: Sequence[Column]) -> list[Chart]:
+def _by_unit(quantity: str, times: Array, found: Sequence[Column]) -> list[Diagram]:
     """Return a chart for every unit, in the order in which units first occur."""
     charts = []
     for unit in dict.fromkeys(column.unit for column in found):
         lines = tuple(c for c in found if c.unit == unit)
         words = ("rotation: quaternion, cosine, sine", "") if unit == "1" else (quantity, unit)
-        charts.append(Chart(*words, lines, (times,) * len(lines)))
-    return charts or [Chart(quantity, "")]
+        charts.append(Diagram(*words, lines, (times,) * len(lines)))
+    return charts or [Diagram(quantity, "")]
 
 
-def _quantity(word: str, quantity: str) -> Callable[[Trajectory], list[Chart]]:
-    def charts(run: Trajectory) -> list[Chart]:
+def _quantity(word: str, quantity: str) -> Callable[[Trajectory], list[Diagram]]:
+    def charts(run: Trajectory) -> list[Diagram]:
         suffix = {"velocities": ".v", "accelerations": ".a"}.get(word, "")
         times, found = smooth(run, word, QUANTITIES[word](run))
         return _by_unit(quantity, times, [Column(c.name.removesuffix(suffix), c.unit, c.values) for c in found])
@@ -325,7 +325,7 @@ def _quantity(word: str, quantity: str) -> Callable[[Trajectory], list[Chart]]:
     return charts
 
 
-def _forces(run: Trajectory) -> list[Chart]:
+def _forces(run: Trajectory) -> list[Diagram]:
     """Return the forces of contacts: of dry friction by direction, of others their size."""
     if run.columns is not None:
         return _by_unit("friction force", *smooth(run, "forces", QUANTITIES["forces"](run)))
@@ -337,7 +337,7 @@ def _sizes(run: Trajectory) -> list[Column]:
     return [Column(name, "N", sizes[:, k]) for k, name in enumerate(run.contacts)]
 
 
-def joint_force_chart(forces: JointForceHistory, names: Sequence[str] | None, what: str) -> Chart:
+def joint_force_chart(forces: JointForceHistory, names: Sequence[str] | None, what: str) -> Diagram:
     """Return the size of forces or moments of joints over time; those that are not unique are dotted."""
     joints = tuple(name for name in forces if forces[name].kind != "free") if names is None else tuple(names)
     part, unit = (slice(0, 3), "N") if what == "force" else (slice(3, 6), "N m")
@@ -347,10 +347,10 @@ def joint_force_chart(forces: JointForceHistory, names: Sequence[str] | None, wh
         label = joint if unique else f"{joint} (not unique)"
         lines.append(Column(label, unit, np.linalg.norm(getattr(forces[joint], what), axis=1)))
         dotted += [] if unique else [label]
-    return Chart(what, unit, tuple(lines), (forces.t,) * len(lines), dotted=tuple(dotted))
+    return Diagram(what, unit, tuple(lines), (forces.t,) * len(lines), dotted=tuple(dotted))
 
 
-def figure_of_chart(chart: Chart) -> Any:
+def figure_of_chart(chart: Diagram) -> Any:
     """Return the figure of one chart, without events."""
     import matplotlib as mpl
 
@@ -363,22 +363,22 @@ def figure_of_chart(chart: Chart) -> Any:
     return figure
 
 
-def _reactions(run: Trajectory) -> list[Chart]:
+def _reactions(run: Trajectory) -> list[Diagram]:
     found = QUANTITIES["reactions"](run)
     if run.contacts and run.columns is None:
         found += [Column(f"{c.name}: force", c.unit, c.values) for c in _sizes(run)]
     return _by_unit("reaction", *smooth(run, "reactions", found))
 
 
-def _energy(run: Trajectory) -> list[Chart]:
+def _energy(run: Trajectory) -> list[Diagram]:
     wanted = {"kinetic energy": "kinetic", "potential energy": "potential", "energy": "total", "work": "work",
               "heat": "heat"}  # fmt: skip
     found = [c for c in QUANTITIES["energy"](run) if c.name not in ("work", "heat") or np.ptp(c.values)]
     times, found = smooth(run, "energy", found)
-    return [Chart("energy", "J", tuple(Column(wanted[c.name], "J", c.values) for c in found), (times,) * len(found))]
+    return [Diagram("energy", "J", tuple(Column(wanted[c.name], "J", c.values) for c in found), (times,) * len(found))]
 
 
-def _residuals(run: Trajectory) -> list[Chart]:
+def _residuals(run: Trajectory) -> list[Diagram]:
     """Return how far energy and constraints are missed; energy relative to the largest kinetic energy."""
     lines = []
     for column in QUANTITIES["residuals"](run):
@@ -386,10 +386,10 @@ def _residuals(run: Trajectory) -> list[Chart]:
         words = {"energy residual": "energy / largest kinetic", "position residual": "positions, m or rad",
                  "velocity residual": "velocities, m/s or rad/s"}[column.name]  # fmt: skip
         lines.append(Column(words, "", np.maximum(np.abs(column.values) / scale, FLOOR)))
-    return [Chart("residual", "", tuple(lines), logarithmic=True)]
+    return [Diagram("residual", "", tuple(lines), logarithmic=True)]
 
 
-def _portrait(run: Trajectory) -> list[Chart]:
+def _portrait(run: Trajectory) -> list[Diagram]:
     """Return velocity over coordinate, for joints whose coordinate is a number."""
     m, units = run.moving, velocity_units(run.moving)
     if hasattr(m, "manifold"):
@@ -405,16 +405,16 @@ def _portrait(run: Trajectory) -> list[Chart]:
         group = [(i, j, name) for i, j, name in plain if units[j] == unit][:MOST_LINES]
         lines = tuple(Column(name, unit, v[:, j]) for _, j, name in group)
         label, rate = (f"coordinate, {unit}", f"{unit}/s") if unit else ("coordinate", "")
-        found.append(Chart("velocity", rate, lines, tuple(q[:, i] for i, _, _ in group), label))
-    return found or [Chart("velocity", "", across=(), across_label="coordinate")]
+        found.append(Diagram("velocity", rate, lines, tuple(q[:, i] for i, _, _ in group), label))
+    return found or [Diagram("velocity", "", across=(), across_label="coordinate")]
 
 
-def _steps(run: Trajectory) -> list[Chart]:
+def _steps(run: Trajectory) -> list[Diagram]:
     taken = run.step > 0
-    return [Chart("step", "s", (Column("", "s", run.step[taken]),), (run.t[taken],), logarithmic=True)]
+    return [Diagram("step", "s", (Column("", "s", run.step[taken]),), (run.t[taken],), logarithmic=True)]
 
 
-PANELS: dict[str, Callable[[Trajectory], list[Chart]]] = {
+PANELS: dict[str, Callable[[Trajectory], list[Diagram]]] = {
     "coordinates": _quantity("coordinates", "coordinate"),
     "velocities": _quantity("velocities", "velocity"),
     "accelerations": _quantity("accelerations", "acceleration"),
@@ -426,7 +426,7 @@ PANELS: dict[str, Callable[[Trajectory], list[Chart]]] = {
     "residuals": _residuals,
     "phases": _portrait,
     "steps": _steps,
-    "contacts": lambda run: [Chart("", "", bars=True)],
+    "contacts": lambda run: [Diagram("", "", bars=True)],
 }
 """What can be drawn, each as one chart per unit; being in the list is being tested."""
 
@@ -473,14 +473,14 @@ def draw(axes: Any, run: Trajectory, what: str) -> None:
         _draw(axes, run, what, _charts(run, what)[0], True, True)
 
 
-def _charts(run: Trajectory, word: Any) -> list[Chart]:
+def _charts(run: Trajectory, word: Any) -> list[Diagram]:
     if word not in PANELS:
         near = near_matches(word, PANELS)
         raise ModelError(f"what={word!r} is not one of {', '.join(map(repr, PANELS))}", near=near)
     return PANELS[word](run)
 
 
-def _draw(axes: Any, run: Trajectory, word: str, chart: Chart, named: bool, last: bool) -> None:
+def _draw(axes: Any, run: Trajectory, word: str, chart: Diagram, named: bool, last: bool) -> None:
     """Draw one chart: background, lines, events, names."""
     in_time = chart.across_label == "time, s"
     if chart.bars:
@@ -507,7 +507,7 @@ def _finish(axes: Any) -> None:
         axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3, handlelength=1.6)
 
 
-def _draw_lines(axes: Any, times: Array, chart: Chart) -> None:
+def _draw_lines(axes: Any, times: Array, chart: Diagram) -> None:
     lines = list(range(len(chart.lines)))
     if len(lines) > MOST_LINES:
         moved = sorted(lines, key=lambda k: -np.ptp(chart.lines[k].values))[:MOST_LINES]

@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.errors import MissingExtraError, ModelError
 from dalembert.view.plane import Item, PlaneDrawing, drawn
-from dalembert.view.scene import Scene
+from dalembert.view.scene import Picture
 
 FINER = 2
 """Frames are drawn so much larger and made smaller, which smooths edges."""
@@ -23,7 +23,7 @@ COLORS = 64
 """Colours of a GIF: those of the bodies and their smooth edges."""
 
 
-def write_film(scene: Scene, path: Path, width: float = 560.0) -> None:
+def write_film(scene: Picture, path: Path, width: float = 560.0) -> None:
     """Write the film of a scene; a PNG has its first frame."""
     try:
         from PIL import Image

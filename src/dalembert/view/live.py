@@ -19,7 +19,7 @@ from dalembert.simulate.trajectory import Trajectory
 from dalembert.types import Array
 from dalembert.view.gate import Gate
 from dalembert.view.page import smooth_quaternions
-from dalembert.view.scene import Scene, drawable, reaction_forces, scene_of, uniqueness
+from dalembert.view.scene import Picture, drawable, reaction_forces, scene_of, uniqueness
 from dalembert.view.shapes import THICKNESS, Shape
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -222,11 +222,11 @@ class Live:
             self._follow(name)
             return True
 
-    def _state(self) -> Scene:
+    def _state(self) -> Picture:
         """Return the scene at rest in the configuration that is shown, with its reactions."""
         m, scene = self.mechanism, self.scene
         R, p = m.kinematics(self.q[None])
-        now = Scene(m, scene.title, scene.size, scene.drawing, np.zeros(1), self.q[None], np.zeros((1, m.nv)), R, p)
+        now = Picture(m, scene.title, scene.size, scene.drawing, np.zeros(1), self.q[None], np.zeros((1, m.nv)), R, p)
         if m.names:
             try:
                 reactions = np.asarray(m.solve(now.q[0], now.v[0]).reactions, float).reshape(1, -1)
@@ -252,7 +252,7 @@ class Live:
             if name != moved:
                 slider.value = float(np.clip(self.coordinate(name), slider.min, slider.max))
 
-    def draw(self, k: int, scene: Scene) -> None:
+    def draw(self, k: int, scene: Picture) -> None:
         """Draw frame k of a scene."""
         turns = smooth_quaternions(scene.rotations[k : k + 1])[0]
         with self.server.atomic():
@@ -260,7 +260,7 @@ class Live:
                 frame.position, frame.wxyz = tuple(place.tolist()), tuple(np.roll(turn, 1).tolist())
             self._draw_arrows(k, scene)
 
-    def _draw_arrows(self, k: int, scene: Scene) -> None:
+    def _draw_arrows(self, k: int, scene: Picture) -> None:
         forces = [force for force in scene.forces if np.linalg.norm(force.vectors[k]) > 0.0]
         if self.arrows is not None and len(self.arrows.points) != len(forces):
             self.arrows.remove()

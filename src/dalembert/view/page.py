@@ -15,7 +15,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.types import Array
-from dalembert.view.scene import Scene, values_of
+from dalembert.view.scene import Picture, values_of
 from dalembert.view.shapes import Shape, along
 
 LEVELS = 65535
@@ -36,7 +36,7 @@ LEGEND = {
 """Marks and words of the legend."""
 
 
-def page_of(scene: Scene) -> str:
+def page_of(scene: Picture) -> str:
     """Return the page of a scene as HTML."""
     head, body = packed(scene)
     data = json.dumps({"head": head, "body": base64.b64encode(zlib.compress(body, 9)).decode()}, separators=(",", ":"))
@@ -64,7 +64,7 @@ def _template() -> str:
     return files("dalembert.view").joinpath("page.html").read_text(encoding="utf-8")
 
 
-def legend_of(scene: Scene) -> str:
+def legend_of(scene: Picture) -> str:
     """Return the legend: what is to be seen, and nothing else."""
     kinds = {force.kind for force in scene.forces}
     shown = {
@@ -100,7 +100,7 @@ class _Block:
         self.bytes += np.ascontiguousarray(values).tobytes()
 
 
-def packed(scene: Scene) -> tuple[dict[str, Any], bytes]:
+def packed(scene: Picture) -> tuple[dict[str, Any], bytes]:
     """Return head and block of a scene's data."""
     block, m = _Block(), scene.mechanism
     rows: list[Array] = [_pose_rows(scene.rotations, scene.positions)]
@@ -150,7 +150,7 @@ def packed(scene: Scene) -> tuple[dict[str, Any], bytes]:
     return head, bytes(block.bytes)
 
 
-def _arrow_unit(scene: Scene, sizes: list[float]) -> float:
+def _arrow_unit(scene: Picture, sizes: list[float]) -> float:
     """Return the force whose arrow is longest in the picture; impacts and short peaks may be longer."""
     if not scene.forces:
         return 1.0
@@ -196,7 +196,7 @@ def _as_long(rotations: Array, positions: Array, N: int) -> tuple[Array, Array]:
     )  # fmt: skip
 
 
-def _bodies(scene: Scene) -> tuple[list[dict[str, Any]], list[Array]]:
+def _bodies(scene: Picture) -> tuple[list[dict[str, Any]], list[Array]]:
     """Return what a page says of each body, and the rows of its joint's values."""
     m, rows, bodies = scene.mechanism, [], []
     joints = values_of(scene)

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.types import Array
-from dalembert.view.scene import Force, Link, Scene, normal_of
+from dalembert.view.scene import Force, Link, Picture, normal_of
 from dalembert.view.shapes import PIN, Shape, generated
 
 FORCE_COLORS = {"unique": "#1a9850", "family": "#e08214", "contact": "#2166ac"}
@@ -73,7 +73,7 @@ class PlaneDrawing:
 class _Projection:
     """From the world to pixels."""
 
-    def __init__(self, scene: Scene, width: float) -> None:
+    def __init__(self, scene: Picture, width: float) -> None:
         self.normal = normal_of(scene)
         if self.normal is not None and any(scene.mechanism.gravity) and abs(self.normal @ scene.up) > SQUARE_ON:
             self.normal = None  # a door: from above one would see its edge alone
@@ -110,7 +110,7 @@ class _Projection:
         return abs(float(axis @ self.back)) > SQUARE_ON
 
 
-def _extent(scene: Scene, projection: Any) -> Array:
+def _extent(scene: Picture, projection: Any) -> Array:
     """Return where bodies and anchors come to, (K, 2)."""
     every = max(1, scene.t.size // 40)
     R, p = scene.rotations[::every], scene.positions[::every]
@@ -128,7 +128,7 @@ def _extent(scene: Scene, projection: Any) -> Array:
     return np.concatenate([projection.flat(cloud).reshape(-1, 2) for cloud in clouds])
 
 
-def _solid(scene: Scene) -> list[list[Shape]]:
+def _solid(scene: Picture) -> list[list[Shape]]:
     """Return the shapes of every body without meshes; generated ones where the file has nothing but meshes."""
     shapes = [[shape for shape in body if shape.kind != "mesh"] for body in scene.drawing.bodies]
     return shapes if any(shapes) else generated(scene.mechanism, scene.size)
@@ -153,7 +153,7 @@ def _corners(shape: Shape) -> Array:
 # The drawing: ground, bodies, springs, forces.
 
 
-def drawn(scene: Scene, width: float = 560.0) -> PlaneDrawing:
+def drawn(scene: Picture, width: float = 560.0) -> PlaneDrawing:
     """Return the drawing of a scene, `width` pixels wide or high at most."""
     view = _Projection(scene, width)
     drawing = PlaneDrawing(float(view.size[0]), float(view.size[1]), scene.t, scene.title)
@@ -172,7 +172,7 @@ def drawn(scene: Scene, width: float = 560.0) -> PlaneDrawing:
 
 
 def _bodies(
-    scene: Scene, view: _Projection, R: Array, p: Array, opacity: float, drawing: PlaneDrawing | None = None
+    scene: Picture, view: _Projection, R: Array, p: Array, opacity: float, drawing: PlaneDrawing | None = None
 ) -> list[Item]:
     """Return the bodies back to front; of a mechanism in a plane as shapes that move as a whole."""
     items: list[tuple[float, Item]] = []
@@ -271,7 +271,7 @@ def _outlines(points: Array, rigid: bool) -> Array:
     return np.take_along_axis(points, furthest[..., None], axis=1)
 
 
-def _grounds(scene: Scene, view: _Projection) -> list[Item]:
+def _grounds(scene: Picture, view: _Projection) -> list[Item]:
     """Return planes that are seen edge on as lines, rails as lines."""
     items = []
     for shape in scene.drawing.ground:
@@ -287,14 +287,14 @@ def _grounds(scene: Scene, view: _Projection) -> list[Item]:
     return items
 
 
-def _anchor(place: Array, view: _Projection, scene: Scene) -> Item:
+def _anchor(place: Array, view: _Projection, scene: Picture) -> Item:
     """Return the triangle below a place that is tied to the ground."""
     s = 0.05 * scene.size
     corners = np.array([place, place - 1.5 * s * view.up - s * view.right, place - 1.5 * s * view.up + s * view.right])
     return Item("polygon", view.pixels(corners)[None], "#c3c9d0")
 
 
-def _tips(scene: Scene, link: Link) -> Array:
+def _tips(scene: Picture, link: Link) -> Array:
     """Return both ends of a link in the world, (N, 2, 3)."""
     ends = []
     for body, place in zip(link.bodies, link.places, strict=True):
@@ -305,7 +305,7 @@ def _tips(scene: Scene, link: Link) -> Array:
     return np.stack(ends, axis=1)
 
 
-def _link(scene: Scene, link: Link, view: _Projection) -> Item:
+def _link(scene: Picture, link: Link, view: _Projection) -> Item:
     """Return a rod as a line, a spring as a zigzag."""
     ends = view.pixels(_tips(scene, link))
     if link.kind == "rod":
@@ -320,7 +320,7 @@ def _link(scene: Scene, link: Link, view: _Projection) -> Item:
     return Item("line", a + u * d + amplitude * side[None, :, None] * across, SPRING, 1.6)
 
 
-def _arrows(scene: Scene, view: _Projection) -> list[Item]:
+def _arrows(scene: Picture, view: _Projection) -> list[Item]:
     """Return forces as arrows: shaft and head in one line."""
     if not scene.forces:
         return []

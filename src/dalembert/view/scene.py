@@ -1,6 +1,6 @@
 """The scene of a mechanism in motion: poses, shapes, forces, markers and lines over time, as every picture needs them.
 
-A page, an SVG, a film and the live viewer are made of one `Scene`.
+A page, an SVG, a film and the live viewer are made of one `Picture`.
 """
 
 from __future__ import annotations
@@ -77,7 +77,7 @@ class Link:
 
 
 @dataclass
-class Scene:
+class Picture:
     """What is to be seen.
 
     Attributes
@@ -158,7 +158,7 @@ def scene_of(
     title: str | None = None,
     caption: str = "",
     view: Any = None,
-) -> Scene:
+) -> Picture:
     """Return the scene of a mechanism at a configuration (several are overlaid), or of a run.
 
     Parameters
@@ -202,7 +202,7 @@ def drawable(run: Trajectory) -> Mechanism:
     return system
 
 
-def _scene_of_mechanism(m: Mechanism, q: Any, overlay: Sequence[Any], forces: bool | str, meshes: bool) -> Scene:
+def _scene_of_mechanism(m: Mechanism, q: Any, overlay: Sequence[Any], forces: bool | str, meshes: bool) -> Picture:
     states = np.atleast_2d(np.asarray(natural(m) if q is None else q, float))
     if states.ndim != 2 or states.shape[1] != m.nq:
         raise ModelError(f"q has shape {states.shape}; {m.name} has nq = {m.nq} coordinates")
@@ -234,7 +234,7 @@ def _scene_of_run(
     lines: Sequence[str] | Mapping[str, Any] | None,
     forces: bool | str,
     meshes: bool,
-) -> Scene:
+) -> Picture:
     m = drawable(run)
     t = frame_times(run, rate)
     q, v = states_at(run, t)
@@ -275,11 +275,11 @@ def states_at(run: Trajectory, t: Array) -> tuple[Array, Array]:
     return interpolated(run, place, t)
 
 
-def _staged(m: Mechanism, t: Array, q: Array, v: Array, meshes: bool) -> Scene:
+def _staged(m: Mechanism, t: Array, q: Array, v: Array, meshes: bool) -> Picture:
     """Return the scene with bodies, springs and rods."""
     R, p = m.kinematics(q)
     size = size_of(m, q[0])
-    scene = Scene(m, m.name, size, drawing_of(m, size, meshes), t, q, v, R, p)
+    scene = Picture(m, m.name, size, drawing_of(m, size, meshes), t, q, v, R, p)
     scene.links = _links(m)
     if not m.visuals:
         _add_rails(scene)
@@ -301,7 +301,7 @@ def _facing(normal: Array) -> float:
     return -1.0 if int(np.argmax(np.abs(normal))) == 1 else 1.0
 
 
-def normal_of(scene: Scene) -> Array | None:
+def normal_of(scene: Picture) -> Array | None:
     """Return the normal of the plane in which everything moves, or None where there is none."""
     m = scene.mechanism
     axes = []
@@ -320,7 +320,7 @@ def normal_of(scene: Scene) -> Array | None:
     return normal if np.abs(moved).max(initial=0.0) <= 1e-6 * scene.size else None
 
 
-def _plane_of_motion(scene: Scene) -> Array | None:
+def _plane_of_motion(scene: Picture) -> Array | None:
     """Return the normal of a plane along a coordinate axis in which bodies stay although their joints let them out."""
     for k in (1, 2, 0):
         normal = np.eye(3)[k]
@@ -364,7 +364,7 @@ def _directions(constraint: Any) -> Array | None:
     return None
 
 
-def _world(scene: Scene, frame: str | None, place: Any) -> tuple[Array, Array]:
+def _world(scene: Picture, frame: str | None, place: Any) -> tuple[Array, Array]:
     """Return rotation and position of a place on a frame in the world, (N, 3, 3), (N, 3)."""
     body, X = on_body(scene.mechanism, frame, place)
     if body < 0:
@@ -373,7 +373,7 @@ def _world(scene: Scene, frame: str | None, place: Any) -> tuple[Array, Array]:
     return scene.rotations[:, body] @ X.rotation, scene.positions[:, body] + scene.rotations[:, body] @ X.position
 
 
-def reaction_forces(scene: Scene, table: Array, unique: Array) -> list[Force]:
+def reaction_forces(scene: Picture, table: Array, unique: Array) -> list[Force]:
     """Return reactions of constraint rows (N, m) as forces of the constraints on their first frames, in world axes."""
     m, start = scene.mechanism, 0
     forces = []
@@ -416,14 +416,14 @@ def at_times(t: Array, known: Array, values: Array) -> Array:
     return np.where(np.isfinite(mixed), mixed, 0.0)
 
 
-def _contact_forces(run: Trajectory, scene: Scene) -> list[Force]:
+def _contact_forces(run: Trajectory, scene: Picture) -> list[Force]:
     """Return the forces of contacts between shapes at the points that touch."""
     loads = {} if run.columns is not None else contact_loads(run)
     places = {name: (at_times(scene.t, run.t, load.place), load.force) for name, load in loads.items()}
     return [Force(name, "contact", at, at_times(scene.t, run.t, force)) for name, (at, force) in places.items()]
 
 
-def _joint_forces(run: Trajectory, scene: Scene) -> list[Force]:
+def _joint_forces(run: Trajectory, scene: Picture) -> list[Force]:
     """Return the forces of the tree's joints on the bodies that they carry; unique components and others apart."""
     m, history = scene.mechanism, run.joint_forces.in_axes("world")
     forces = []
@@ -479,7 +479,7 @@ def _link(name: str, kind: str, ends: list[tuple[int, Any]]) -> Link:
     return Link(name, kind, (a, b), (np.asarray(X.position), np.asarray(Y.position)))
 
 
-def _add_rails(scene: Scene) -> None:
+def _add_rails(scene: Picture) -> None:
     """Add a rail for each sliding joint, as long as it moves."""
     m, thin = scene.mechanism, 0.3 * THICKNESS * scene.size
     for i, joint in enumerate(m.joints):
@@ -494,7 +494,7 @@ def _add_rails(scene: Scene) -> None:
         (scene.drawing.ground if m.parents[i] < 0 else scene.drawing.bodies[m.parents[i]]).append(rail)
 
 
-def _add_contacts(scene: Scene, run: Trajectory) -> None:
+def _add_contacts(scene: Picture, run: Trajectory) -> None:
     """Add the planes and heightfields that a run touches; bodies without visuals have the shapes that touch."""
     m, contacts = scene.mechanism, _contacts_of(run)
     touching: dict[int, list[Shape]] = {}
@@ -530,7 +530,7 @@ def _surface(ground: Heightfield) -> Shape:
     return Shape("mesh", (1.0, 1.0, 1.0), color=0xCBD2DA, mesh=mesh)
 
 
-def _lines(run: Trajectory, scene: Scene, asked: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Array]:
+def _lines(run: Trajectory, scene: Picture, asked: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Array]:
     """Return the lines below the picture."""
     if isinstance(asked, Mapping):
         values = {str(name): np.asarray(y, float) for name, y in asked.items()}
@@ -562,7 +562,7 @@ def angle_of(run: Trajectory, name: str) -> Array:
     return column if column.ndim == 1 else np.unwrap(np.arctan2(column[:, 1], column[:, 0]))
 
 
-def values_of(scene: Scene) -> list[tuple[str, str, list[tuple[str, Array, str]]]]:
+def values_of(scene: Picture) -> list[tuple[str, str, list[tuple[str, Array, str]]]]:
     """Return for every joint its words and its values over time: (name, kind, [(label, (N,), unit)])."""
     m, found = scene.mechanism, []
     starts_q, starts_v = m.manifold.q_start, m.manifold.v_start

@@ -12,7 +12,7 @@ from typing import Any
 from dalembert.errors import DalembertError, ModelError
 from dalembert.names import near_matches
 from dalembert.view.page import Animation, page_of
-from dalembert.view.scene import Scene, scene_of
+from dalembert.view.scene import Picture, scene_of
 
 HEIGHT = 460
 """Height of a picture in a notebook, pixels."""
@@ -21,23 +21,23 @@ MOST_BODIES = 300
 """Bodies of a mechanism that a notebook draws without being asked; show() draws any number."""
 
 
-def _html(scene: Scene, path: Path) -> None:
+def _html(scene: Picture, path: Path) -> None:
     path.write_text(page_of(scene), encoding="utf-8")
 
 
-def _svg(scene: Scene, path: Path) -> None:
+def _svg(scene: Picture, path: Path) -> None:
     from dalembert.view.svg import svg_of
 
     path.write_text(svg_of(scene), encoding="utf-8")
 
 
-def _film(scene: Scene, path: Path) -> None:
+def _film(scene: Picture, path: Path) -> None:
     from dalembert.view.film import write_film
 
     write_film(scene, path)
 
 
-FORMS: dict[str, Callable[[Scene, Path], None]] = {
+FORMS: dict[str, Callable[[Picture, Path], None]] = {
     ".html": _html,
     ".svg": _svg,
     ".gif": _film,
@@ -48,7 +48,7 @@ FORMS: dict[str, Callable[[Scene, Path], None]] = {
 """What a scene can be written as, by the ending of the file's name."""
 
 
-def _writer(path: Any) -> tuple[Path, Callable[[Scene, Path], None]]:
+def _writer(path: Any) -> tuple[Path, Callable[[Picture, Path], None]]:
     place = Path(path)
     suffix = place.suffix.lower()
     if suffix not in FORMS:

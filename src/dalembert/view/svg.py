@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.types import Array
 from dalembert.view.plane import Item, PlaneDrawing, drawn
-from dalembert.view.scene import Scene
+from dalembert.view.scene import Picture
 
 STILL = 0.05
 """Pixels, or degrees: what moves less stands still."""
@@ -18,7 +18,7 @@ DEVIATION = 0.35
 """Pixels, or degrees, by which a movement drawn with fewer frames may differ."""
 
 
-def svg_of(scene: Scene, width: float = 560.0) -> str:
+def svg_of(scene: Picture, width: float = 560.0) -> str:
     """Return the SVG; bodies of a mechanism in a plane move as a whole, everything else point by point."""
     drawing = drawn(scene, width)
     size = f'viewBox="0 0 {drawing.width:.0f} {drawing.height:.0f}" width="{drawing.width:.0f}"'
