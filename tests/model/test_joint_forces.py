@@ -109,6 +109,7 @@ LINKAGES = {
     "Bricard": (overconstrained.bricard, None),
     "three cranks": (closed.parallelogram, np.array([1.2, 1.2, 1.2, -1.2])),
     "door": (closed.door, None),
+    "foot that is held": (lambda: closed.walker().constrain(da.Weld("foot"), da.Point("trunk")), None),
 }
 
 
@@ -479,6 +480,7 @@ def test_rest_and_inverse_dynamics_of_a_standing_robot(interpreted):
     np.testing.assert_allclose(
         forces["FL_calf_joint"].working[:, 4], tau[:, robot.index_v("FL_calf_joint")][:, 0], atol=1e-9
     )
+    np.testing.assert_allclose(forces[robot.joints[0].name].wrench, 0, atol=1e-9)  # nothing else holds the trunk
     again = robot.joint_forces(q, still, tau)  # under these torques the feet's forces are determined
     assert again.unique.all()
     np.testing.assert_allclose(again.wrenches, forces.wrenches, atol=1e-7)

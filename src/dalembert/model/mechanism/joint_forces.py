@@ -332,6 +332,7 @@ def unique_components(family: Array, noise: Any, length: float) -> Array:
         return np.ones((*family.shape[:-3], *family.shape[-2:]), dtype=bool)
     force, moment = np.abs(family[..., :3]), np.abs(family[..., 3:])
     size = np.maximum(force.max(axis=(-2, -1), initial=0.0), moment.max(axis=(-2, -1), initial=0.0) / length)
-    level = np.vectorize(negligible_level, otypes=[float])(noise)[..., None] * size
+    share = np.maximum(np.vectorize(negligible_level, otypes=[float])(noise), noise)
+    level = share[..., None] * size
     alone = np.concatenate([force <= level[..., None, None], moment <= length * level[..., None, None]], axis=-1)
     return np.asarray(alone.all(axis=-3))
