@@ -109,6 +109,7 @@ LINKAGES = {
     "Bricard": (overconstrained.bricard, None),
     "three cranks": (closed.parallelogram, np.array([1.2, 1.2, 1.2, -1.2])),
     "door": (closed.door, None),
+    "foot that is held": (lambda: closed.walker().constrain(da.Weld("foot"), da.Point("trunk")), None),
 }
 
 
@@ -479,6 +480,7 @@ def test_rest_and_inverse_dynamics_of_a_standing_robot(interpreted):
     np.testing.assert_allclose(
         forces["FL_calf_joint"].working[:, 4], tau[:, robot.index_v("FL_calf_joint")][:, 0], atol=1e-9
     )
+    np.testing.assert_allclose(forces[robot.joints[0].name].wrench, 0, atol=1e-9)  # nothing else holds the trunk
     again = robot.joint_forces(q, still, tau)  # under these torques the feet's forces are determined
     assert again.unique.all()
     np.testing.assert_allclose(again.wrenches, forces.wrenches, atol=1e-7)
@@ -520,6 +522,27 @@ def test_an_expression_acts_on_the_bodies_of_its_frames(interpreted):
     expected, found = (m.joint_forces(q, v) for m in (one, other))
     assert set(found.names) == {"hinge 0", "hinge 1"}
     np.testing.assert_allclose(found.wrenches, expected.wrenches[:2], atol=1e-9)
+
+
+def test_two_equal_gears_share_a_torque_that_no_wrench_shows(interpreted):
+    """Multipliers of the gears are a family; what the wheels' hinges bear is unique. Samples agree with `solve`."""
+    b = da.Builder("gears")
+    for i in range(2):
+        b.body(f"wheel {i}", mass=1.0, center=(0.1, 0, 0), inertia=(0.1, 0.1, 0.1))
+        b.joint(f"hinge {i}", "revolute", parent="world", child=f"wheel {i}", axis=Z, position=(i, 0, 0))
+    for name in ("mesh", "again"):
+        b.couple(name, {"hinge 0": 1.0, "hinge 1": 2.0})
+    b.frame("rim", "wheel 1", position=(0.2, 0, 0))
+    gears = b.build()
+    q, v = np.zeros((3, 2)), np.tile([1.0, -0.5], (3, 1))
+    forces = gears.joint_forces(q, v, [3.0, 0.0])
+    assert forces.unique.all()
+    assert not forces.multipliers_unique.any()
+    np.testing.assert_array_equal(forces.multipliers_unique[0], gears.solve(q[0], v[0], [3.0, 0.0]).certificate.unique)
+    door = hinged_door()
+    swinging = door.joint_forces(np.zeros((3, 1)), np.ones((3, 1)))
+    expected = door.solve([0.0], [1.0]).certificate.unique
+    np.testing.assert_array_equal(swinging.multipliers_unique, np.tile(expected, (3, 1)))
 
 
 def test_a_rigid_frame_has_no_motion_and_a_family_of_six(interpreted):

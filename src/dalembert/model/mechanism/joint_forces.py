@@ -172,6 +172,12 @@ class JointForces(Mapping[str, JointForce]):
         return self.wrenches - self.working
 
     @property
+    def multipliers_unique(self) -> Bool[Array, "*batch m"]:
+        """Per constraint row whether its multiplier is the same in the whole family."""
+        alone = ~(self.multiplier_family != 0.0).any(axis=-2)
+        return alone & np.isfinite(self.multipliers)
+
+    @property
     def not_unique(self) -> dict[str, tuple[str, ...]]:
         """Per joint that has any, its components that the constraints leave open (in any sample of a batch)."""
         open_ones = np.asarray(~self.unique.reshape(-1, *self.unique.shape[-2:]).all(axis=0))
@@ -240,9 +246,9 @@ class JointForces(Mapping[str, JointForce]):
         count = int(np.prod(shape))
         W, T = child.wrenches.reshape(count, k, 6), child.family.reshape(count, r, k, 6)
         T = np.where(unique_components(T, self.noise.reshape(count), length_of(m))[:, None], 0.0, T)
-        z, free = chosen_members(m, W, T, flexible)
-        W, left = W + np.einsum("nr,nrkc->nkc", z, T), np.einsum("nrj,nrkc->njkc", free, T)
         basis = self.multiplier_family.reshape(count, r, len(m.names))
+        z, free = chosen_members(m, W, T, (basis != 0.0).any(axis=2), flexible)
+        W, left = W + np.einsum("nr,nrkc->nkc", z, T), np.einsum("nrj,nrkc->njkc", free, T)
         lam = self.multipliers + np.einsum("nr,nrm->nm", z, basis).reshape(self.multipliers.shape)
         wide = free.shape[2]
         left, basis = left.reshape(*shape, wide, k, 6), np.einsum("nrj,nrm->njm", free, basis)
@@ -326,6 +332,7 @@ def unique_components(family: Array, noise: Any, length: float) -> Array:
         return np.ones((*family.shape[:-3], *family.shape[-2:]), dtype=bool)
     force, moment = np.abs(family[..., :3]), np.abs(family[..., 3:])
     size = np.maximum(force.max(axis=(-2, -1), initial=0.0), moment.max(axis=(-2, -1), initial=0.0) / length)
-    level = np.vectorize(negligible_level, otypes=[float])(noise)[..., None] * size
+    share = np.maximum(np.vectorize(negligible_level, otypes=[float])(noise), noise)
+    level = share[..., None] * size
     alone = np.concatenate([force <= level[..., None, None], moment <= length * level[..., None, None]], axis=-1)
     return np.asarray(alone.all(axis=-3))

@@ -41,8 +41,14 @@ def length_of(mechanism: Mechanism) -> float:
     return float(np.sqrt(second / mass)) if mass > 0.0 and second > 0.0 else mechanism.reach
 
 
-def chosen_members(mechanism: Mechanism, W: Array, T: Array, flexible: Mapping[str, Any] | None) -> tuple[Array, Array]:
-    """Return z (N, r) of least elastic energy, and the members that `flexible` joints leave open, (N, r, r')."""
+def chosen_members(
+    mechanism: Mechanism, W: Array, T: Array, several: Array, flexible: Mapping[str, Any] | None
+) -> tuple[Array, Array]:
+    """Return z (N, r) of least elastic energy, and the members that `flexible` joints leave open, (N, r, r').
+
+    `several` (N, r) says which members there are; one that adds to no wrench (two equal gears) stays open, and is not
+    used.
+    """
     even = np.tile(np.repeat([1.0, 1.0 / length_of(mechanism)], 3), (W.shape[1], 1))
     even[[at.group == "spring" for at in transmissions(mechanism)]] = 0.0
     roots = None if flexible is None else np.sqrt(compliances(mechanism, flexible))
@@ -53,6 +59,12 @@ def chosen_members(mechanism: Mechanism, W: Array, T: Array, flexible: Mapping[s
         z[i, members], left = _least_energy(W[i], T[i, members], even, roots)
         free[i, members, : left.shape[1]] = left
         widest = max(widest, left.shape[1])
+    idle = several & ~(T != 0.0).any(axis=(2, 3))
+    for i in np.flatnonzero(idle.any(axis=1)):
+        used = int(free[i].any(axis=0).sum())
+        for place, member in enumerate(np.flatnonzero(idle[i]), start=used):
+            free[i, member, place] = 1.0
+            widest = max(widest, place + 1)
     return z, free[:, :, :widest]
 
 
