@@ -460,3 +460,42 @@ def test_regular_motions_pass_no_singular_configuration():
         run = da.simulate(system, 1.0, start)
         assert run.ok
         assert "singular" not in run.message
+
+
+def test_a_driven_inversor_draws_a_straight_line():
+    """Peaucellier and Lipkin: |OP| |OC| = L^2 - a^2, and C on a circle through O, so P is on x = (L^2 - a^2) / (2 r).
+
+    The drive takes the only freedom; branches in which upper and lower bars lie on each other are no measure of rank.
+    """
+    L, a, r, across = 1.5, 0.7, 0.5, (0, -1, 0)
+    b = da.Builder("inversor")
+
+    def bar(name, parent, length, at):
+        b.body(name, mass=1.0, center=(length / 2, 0, 0), inertia=(0.001, 0.1, 0.1))
+        b.joint(name, "revolute", parent=parent, child=name, axis=across, position=at)
+        b.frame(f"{name} tip", name, position=(length, 0, 0))
+
+    bar("crank", "world", r, (r, 0, 0))
+    for side in ("upper", "lower"):
+        bar(f"long {side}", "world", L, (0, 0, 0))
+        bar(f"inner {side}", "crank", a, (r, 0, 0))
+        bar(f"outer {side}", f"inner {side}", a, (a, 0, 0))
+    pins = [("inner upper", "long upper"), ("inner lower", "long lower"), ("outer upper", "outer lower")]
+    m = b.build().constrain(
+        *(da.PointOnLine(f"{one} tip", f"{two} tip", axis=across, name=f"{one}, {two}") for one, two in pins),
+        da.Servo("crank", lambda t: 0.7 * ca.sin(2 * t), name="drive"),
+    )
+    guess = {"long upper": 0.4, "inner upper": 1.0, "outer upper": -2.0}
+    guess |= {name.replace("upper", "lower"): -angle for name, angle in guess.items()} | {"crank": 0.0}
+    q = m.assemble([guess[joint.name] for joint in m.joints], hold=["crank"]).q
+    v = m.project(q, np.zeros(m.nv))[1]
+    a_kernel, _, status = m.compile("forward")(q, v, np.zeros(m.nv), np.zeros(1))
+    exact = m.solve(q, v)
+    assert status == da.Status.UNIQUE == exact.status
+    np.testing.assert_allclose(a_kernel, exact.acceleration, atol=1e-11)
+    run = da.simulate(m, 1.0, q, v)
+    assert run.ok
+    assert run.steps < 60
+    pen = m.kinematics(run.q, "outer upper tip")[1]
+    np.testing.assert_allclose(pen[:, 0], (L**2 - a**2) / (2 * r), atol=1e-10)
+    assert np.ptp(pen[:, 2]) > 0.5

@@ -15,6 +15,7 @@ from dalembert.kkt.limits import CLEARLY_CLOSED, SLACK
 from dalembert.memory import remembered
 from dalembert.model.constraints import assemble
 from dalembert.model.constraints.constraint import Constraint, Pair
+from dalembert.model.constraints.prescribed import Servo
 from dalembert.model.joints import as_expression
 from dalembert.model.mechanism.assemble import closed_samples
 from dalembert.model.mechanism.precision import digits_of
@@ -44,14 +45,19 @@ def needs_of(mechanism: Mechanism) -> Conditioning:
 
 @remembered(8)
 def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = False) -> Conditioning:
-    """Return the same where only some of the rows hold; vectors in axes of the `world`, not the observer's."""
+    """Return the same where only some of the rows hold; vectors in axes of the `world`, not the observer's.
+
+    A mechanism whose drives take all its freedom has full rank where it works; branches in which parts lie on each
+    other, and can move in spite of the drives, do not say what is usual.
+    """
     matrices, digits = closed_matrices(mechanism, world), digits_of(mechanism)
     sizes = residual_sizes(mechanism)[np.array(mechanism.holonomic, dtype=bool)]
     gaps = np.array([np.abs(phi / sizes).max(initial=0.0) for _, _, phi in matrices])
     closed = gaps <= max(CLEARLY_CLOSED * digits, gaps.min(initial=np.inf))
     M, A = (np.array([x[i] for x, near in zip(matrices, closed, strict=True) if near]) for i in (0, 1))
     tolerance = max(digits, gaps[closed].max() / CLEARLY_CLOSED) if gaps[closed].max() <= SLACK else digits
-    return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance, moves=True)
+    moves = not any(isinstance(constraint, Servo) for constraint in mechanism.all_constraints)
+    return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance, moves)
 
 
 @remembered(8)
