@@ -91,6 +91,11 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
         '[[constraint]]\nkind = "pointt"\nframe = "ball"\n\n[start.q]',
         (":18:", "no kind of constraint 'pointt'", "'point'"),
     ),
+    "a plane that is nowhere": (
+        "[start.q]",
+        '[[constraint]]\nkind = "point_in_plane"\nframe = "ball"\nnormal = [1, 0, 0]\n\n[start.q]',
+        (":18:", "needs the key 'other'", "or 'at'"),
+    ),
     "friction law without its limit": (
         "[start.q]",
         '[[friction]]\nname = "rub"\nalong = "up"\nlaw = { kind = "stribeck", limit = 1.0 }\n\n[start.q]',

@@ -45,6 +45,9 @@ from dalembert.types import Array
 if TYPE_CHECKING:
     from dalembert.simulate.trajectory import Trajectory
 
+PLACED = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_on_line", "point_in_plane")
+"""Kinds of constraints with directions: in time these must be fixed to something."""
+
 LARGEST = 8 * 2**20
 """Bytes of a scene file."""
 
@@ -226,6 +229,11 @@ class Scene:
         needed = {each.name for each in fields(kind) if _is_needed(each)} & {*table.__struct_fields__}
         for word in needed - {*given}:
             raise ModelError(f"a constraint of kind {table.kind!r} needs the key {word!r}")
+        if table.kind in PLACED and table.other is None and table.at is None:
+            raise ModelError(
+                f"a constraint of kind {table.kind!r} needs the key 'other', the frame that it is fixed to, or 'at', "
+                "its place in the world: its axes must not turn with the frame that it holds"
+            )
         if table.kind == "expression":
             if table.expression is None or table.name is None:
                 raise ModelError("a constraint of kind 'expression' needs the keys 'name' and 'expression'")
