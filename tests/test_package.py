@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import importlib.util
 import re
 import subprocess
 import sys
@@ -129,3 +130,12 @@ def test_wheel_installs_in_a_fresh_environment(tmp_path):
 def test_version_stands_in_one_place():
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     assert "version" in project["dynamic"]
+
+
+def test_a_class_name_is_used_once_in_the_library():
+    spec = importlib.util.spec_from_file_location("house", ROOT / "tools" / "house.py")
+    assert spec is not None
+    assert spec.loader is not None
+    house = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(house)
+    assert house.twice(house.sources(ROOT))[0] == []

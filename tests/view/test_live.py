@@ -12,7 +12,7 @@ import dalembert as da
 from dalembert.view.gate import Gate
 from dalembert.view.live import triangles
 from dalembert.view.shapes import Shape
-from tests.view.test_scene import four_bar
+from tests.view.test_picture import four_bar
 
 TOKEN = "secret-token"
 

@@ -18,9 +18,9 @@ import pytest
 
 import dalembert as da
 from dalembert.view.page import coded_rows, page_of
-from dalembert.view.scene import scene_of
+from dalembert.view.picture import picture_of
 from dalembert.view.svg import thinned
-from tests.view.test_scene import four_bar, run  # noqa: F401 (a fixture)
+from tests.view.test_picture import four_bar, run  # noqa: F401 (a fixture)
 
 NASTY = '</script><img src=x onerror=alert(1)> & "quoted" {{data}}'
 
@@ -45,7 +45,7 @@ def rows_of(arrays: dict[str, np.ndarray]) -> np.ndarray:
 
 
 def test_page_holds_the_motion(run):  # noqa: F811
-    scene = scene_of(run)
+    scene = picture_of(run)
     page = page_of(scene)
     head, arrays = decoded(page)
     rows = rows_of(arrays)
@@ -63,7 +63,7 @@ def test_page_fetches_nothing_and_escapes_names():
     b = da.Builder(NASTY)
     b.body(NASTY, mass=1.0, center=(1, 0, 0))
     b.joint(NASTY, "revolute", "world", NASTY, axis=(0, 1, 0))
-    page = page_of(scene_of(b.build(), caption=NASTY))
+    page = page_of(picture_of(b.build(), caption=NASTY))
     outside = re.sub(r'DALEMBERT_RUNTIME="[^"]*"', "", page)
     assert "<img" not in outside
     assert outside.count("</script>") == 1
@@ -106,7 +106,7 @@ def test_svg_moves_without_script(run):  # noqa: F811
     from dalembert.view.plane import drawn
     from dalembert.view.svg import svg_of
 
-    scene = scene_of(run, rate=25.0, title=NASTY)
+    scene = picture_of(run, rate=25.0, title=NASTY)
     text = svg_of(scene)
     root = ET.fromstring(text)
     assert len(text) < 12_000

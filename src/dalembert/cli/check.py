@@ -433,16 +433,16 @@ class Check:
         if self.report is None:
             return
         from dalembert.view.page import page_of
+        from dalembert.view.picture import picture_of
         from dalembert.view.report_page import Report
         from dalembert.view.run_report import versions
-        from dalembert.view.scene import scene_of as picture_scene
 
         page = Report(title, f"dalembert check {self.file}")
         words = "exist and are unique" if solvable else "do not exist everywhere, or are not unique"
         page.verdict(f"Accelerations {words}.", solvable)
         if mechanism is not None and mechanism.bodies:
             try:
-                page.page(page_of(picture_scene(mechanism)), f"{title}, drawn")
+                page.page(page_of(picture_of(mechanism)), f"{title}, drawn")
             except DalembertError as error:
                 page.text(f"There is no picture: {error}")
         page.heading("Diagnosis")

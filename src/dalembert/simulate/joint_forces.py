@@ -15,7 +15,7 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.mechanism.joint_forces import JointForce, JointForces
-from dalembert.model.mechanism.known_motion import KnownMotion
+from dalembert.model.mechanism.known_motion import MotionSamples
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.status import Status
 from dalembert.types import Array
@@ -149,7 +149,7 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
     finite = np.logical_and.reduce([np.isfinite(x).all(axis=1) for x in arrays])
     status = np.where(finite, int(Status.REDUNDANT), int(Status.NONFINITE))  # ranks of all samples are looked at
     q, v, a, lam = (np.where(finite[:, None], x, x[:1] if x is run.q else 0.0) for x in arrays)
-    known = KnownMotion.of(m, q, v, a, lam, run.t, status)
+    known = MotionSamples.of(m, q, v, a, lam, run.t, status)
     contacts = contact_loads(run)
     forces = replace(known, external=outer_forces(m, run.q, contacts)).joint_forces()
     base = {each.name: getattr(forces, each.name) for each in fields(JointForces)}

@@ -619,7 +619,7 @@ class Trajectory:
         return load_run(path)
 
     def _repr_html_(self) -> str:
-        return f"{PICTURES.picture_of(self)}<pre>{escape(str(self))}</pre>"
+        return f"{PICTURES.notebook_html(self)}<pre>{escape(str(self))}</pre>"
 
     def __str__(self) -> str:
         span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {self.t.size} samples, {len(self.events)} events"

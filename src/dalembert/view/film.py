@@ -1,4 +1,4 @@
-"""Films and pictures of a scene: GIF, WebP and PNG by Pillow, MP4 by ffmpeg."""
+"""Films and pictures of a picture: GIF, WebP and PNG by Pillow, MP4 by ffmpeg."""
 
 from __future__ import annotations
 
@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError, ModelError
+from dalembert.view.picture import Picture
 from dalembert.view.plane import Item, PlaneDrawing, drawn
-from dalembert.view.scene import Picture
 
 FINER = 2
 """Frames are drawn so much larger and made smaller, which smooths edges."""
@@ -23,20 +23,20 @@ COLORS = 64
 """Colours of a GIF: those of the bodies and their smooth edges."""
 
 
-def write_film(scene: Picture, path: Path, width: float = 560.0) -> None:
-    """Write the film of a scene; a PNG has its first frame."""
+def write_film(picture: Picture, path: Path, width: float = 560.0) -> None:
+    """Write the film of a picture; a PNG has its first frame."""
     try:
         from PIL import Image
     except ImportError as error:
         raise MissingExtraError("Pillow", "view", "Writing a film or a picture") from error
-    drawing = drawn(scene, width)
-    suffix, count = path.suffix.lower(), scene.t.size
+    drawing = drawn(picture, width)
+    suffix, count = path.suffix.lower(), picture.t.size
     if suffix == ".png":
         _frame(Image, drawing, 0).save(path)
         return
     if count < 2:
         raise ModelError(f"{path.name}: nothing moves; write a .png, .svg or .html")
-    rate = (count - 1) / float(scene.t[-1] - scene.t[0])
+    rate = (count - 1) / float(picture.t[-1] - picture.t[0])
     frames = (_frame(Image, drawing, k) for k in range(count))
     if suffix == ".mp4":
         _mp4(frames, rate, path)

@@ -19,7 +19,7 @@ from dalembert.simulate.trajectory import Trajectory
 from dalembert.types import Array
 from dalembert.view.gate import Gate
 from dalembert.view.page import smooth_quaternions
-from dalembert.view.scene import Picture, drawable, reaction_forces, scene_of, uniqueness
+from dalembert.view.picture import Picture, drawable, picture_of, reaction_forces, uniqueness
 from dalembert.view.shapes import THICKNESS, Shape
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
@@ -71,7 +71,7 @@ class Live:
         self.mechanism: Mechanism = drawable(what) if isinstance(what, Trajectory) else what
         if not isinstance(self.mechanism, Mechanism):
             raise ModelError(f"a mechanism or a run can be viewed, not {type(what).__name__}")
-        self.scene = scene_of(what, q, rate=PLAY_RATE if self.run is not None else None, lines=None)
+        self.scene = picture_of(what, q, rate=PLAY_RATE if self.run is not None else None, lines=None)
         self.q, self.message, self._lock, self._ended = self.scene.q[0].copy(), "", threading.RLock(), threading.Event()
         local = host in LOCAL
         self.server = viser.ViserServer(

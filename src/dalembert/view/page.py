@@ -1,4 +1,4 @@
-"""The page of a scene: one HTML file with three.js and the data inside, nothing to fetch and nothing to serve."""
+"""The page of a picture: one HTML file with three.js and the data inside, nothing to fetch and nothing to serve."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.types import Array
-from dalembert.view.scene import Picture, values_of
+from dalembert.view.picture import Picture, values_of
 from dalembert.view.shapes import Shape, along
 
 LEVELS = 65535
@@ -36,17 +36,17 @@ LEGEND = {
 """Marks and words of the legend."""
 
 
-def page_of(scene: Picture) -> str:
-    """Return the page of a scene as HTML."""
-    head, body = packed(scene)
+def page_of(picture: Picture) -> str:
+    """Return the page of a picture as HTML."""
+    head, body = packed(picture)
     data = json.dumps({"head": head, "body": base64.b64encode(zlib.compress(body, 9)).decode()}, separators=(",", ":"))
     data = (
         data.replace("<", "\\u003c").replace("\u2028", "\\u2028").replace("\u2029", "\\u2029")
     )  # names are users' text
     parts = {
-        "title": escape(scene.title),
-        "caption": escape(scene.caption),
-        "legend": legend_of(scene),
+        "title": escape(picture.title),
+        "caption": escape(picture.caption),
+        "legend": legend_of(picture),
         "data": data,
         "runtime": _runtime(),
     }
@@ -64,18 +64,18 @@ def _template() -> str:
     return files("dalembert.view").joinpath("page.html").read_text(encoding="utf-8")
 
 
-def legend_of(scene: Picture) -> str:
+def legend_of(picture: Picture) -> str:
     """Return the legend: what is to be seen, and nothing else."""
-    kinds = {force.kind for force in scene.forces}
+    kinds = {force.kind for force in picture.forces}
     shown = {
         "unique": "unique" in kinds,
         "family": "family" in kinds,
         "contact": "contact" in kinds,
-        "ring": any(ring.unique.any() for ring in scene.rings),
-        "redundant": any(not ring.unique.all() for ring in scene.rings),
-        "massless": any(map(_shown_massless, scene.mechanism.bodies, scene.drawing.bodies))
-        or any(link.kind == "rod" for link in scene.links),
-        "ghost": bool(scene.ghosts),
+        "ring": any(ring.unique.any() for ring in picture.rings),
+        "redundant": any(not ring.unique.all() for ring in picture.rings),
+        "massless": any(map(_shown_massless, picture.mechanism.bodies, picture.drawing.bodies))
+        or any(link.kind == "rod" for link in picture.links),
+        "ghost": bool(picture.ghosts),
     }
     return "".join(f"<span>{LEGEND[word][0]}{LEGEND[word][1]}</span>" for word, there in shown.items() if there)
 
@@ -100,61 +100,61 @@ class _Block:
         self.bytes += np.ascontiguousarray(values).tobytes()
 
 
-def packed(scene: Picture) -> tuple[dict[str, Any], bytes]:
-    """Return head and block of a scene's data."""
-    block, m = _Block(), scene.mechanism
-    rows: list[Array] = [_pose_rows(scene.rotations, scene.positions)]
+def packed(picture: Picture) -> tuple[dict[str, Any], bytes]:
+    """Return head and block of a picture's data."""
+    block, m = _Block(), picture.mechanism
+    rows: list[Array] = [_pose_rows(picture.rotations, picture.positions)]
     at: dict[str, Any] = {"poses": 0, "ghosts": []}
-    for rotations, positions in scene.ghosts:
+    for rotations, positions in picture.ghosts:
         at["ghosts"].append(sum(map(len, rows)))
-        rows.append(_pose_rows(*_as_long(rotations, positions, scene.t.size)))
+        rows.append(_pose_rows(*_as_long(rotations, positions, picture.t.size)))
     at["forces"] = sum(map(len, rows))
-    rows += [np.concatenate([force.points.T, force.vectors.T]) for force in scene.forces]
+    rows += [np.concatenate([force.points.T, force.vectors.T]) for force in picture.forces]
     at["lines"] = sum(map(len, rows))
-    rows += [np.atleast_2d(line) for line in scene.lines.values()]
+    rows += [np.atleast_2d(line) for line in picture.lines.values()]
     at["values"] = sum(map(len, rows))
-    bodies, values = _bodies(scene)
+    bodies, values = _bodies(picture)
     rows += values
-    coded, low, span = coded_rows(np.concatenate([row.reshape(-1, scene.t.size) for row in rows]))
-    block.add("t", scene.t.astype("<f4"))
+    coded, low, span = coded_rows(np.concatenate([row.reshape(-1, picture.t.size) for row in rows]))
+    block.add("t", picture.t.astype("<f4"))
     block.add("rows", coded)
     block.add("low", low.astype("<f4"))
     block.add("range", span.astype("<f4"))
-    flags = [ring.unique for ring in scene.rings]
+    flags = [ring.unique for ring in picture.rings]
     block.add("unique", np.array(flags, dtype="u1") if flags else np.zeros(0, "u1"))
     meshes = _Meshes(block)
-    for body, shapes in zip(bodies, scene.drawing.bodies, strict=True):
+    for body, shapes in zip(bodies, picture.drawing.bodies, strict=True):
         body["shapes"] = [_shape(shape, meshes) for shape in shapes]
-    scenery = [_shape(shape, meshes) for shape in scene.drawing.ground]
-    sizes = [float(np.linalg.norm(force.vectors, axis=1).max(initial=0.0)) for force in scene.forces]
+    scenery = [_shape(shape, meshes) for shape in picture.drawing.ground]
+    sizes = [float(np.linalg.norm(force.vectors, axis=1).max(initial=0.0)) for force in picture.forces]
     head = {
-        "title": scene.title,
+        "title": picture.title,
         "arrays": block.table,
         "at": at,
-        "scale": scene.size,
-        "floor": scene.floor,
-        "up": scene.up.tolist(),
-        "view": np.asarray(scene.view, float).tolist(),
+        "scale": picture.size,
+        "floor": picture.floor,
+        "up": picture.up.tolist(),
+        "view": np.asarray(picture.view, float).tolist(),
         "ground": m.ground,
         "scenery": scenery,
         "bodies": bodies,
         "meshes": meshes.heads,
-        "anchors": [place.tolist() for place in scene.anchors],
-        "lines": list(scene.lines),
-        "events": scene.events,
-        "forces": [{"name": force.name, "kind": force.kind} for force in scene.forces],
-        "biggest": _arrow_unit(scene, sizes),
-        "rings": [_ring(ring) for ring in scene.rings],
-        "links": [_link(link) for link in scene.links],
+        "anchors": [place.tolist() for place in picture.anchors],
+        "lines": list(picture.lines),
+        "events": picture.events,
+        "forces": [{"name": force.name, "kind": force.kind} for force in picture.forces],
+        "biggest": _arrow_unit(picture, sizes),
+        "rings": [_ring(ring) for ring in picture.rings],
+        "links": [_link(link) for link in picture.links],
     }
     return head, bytes(block.bytes)
 
 
-def _arrow_unit(scene: Picture, sizes: list[float]) -> float:
+def _arrow_unit(picture: Picture, sizes: list[float]) -> float:
     """Return the force whose arrow is longest in the picture; impacts and short peaks may be longer."""
-    if not scene.forces:
+    if not picture.forces:
         return 1.0
-    every = np.concatenate([np.linalg.norm(force.vectors, axis=1) for force in scene.forces])
+    every = np.concatenate([np.linalg.norm(force.vectors, axis=1) for force in picture.forces])
     every = every[every > 0.0]
     return float(np.quantile(every, 0.98)) if every.size else max(sizes) or 1.0
 
@@ -196,11 +196,11 @@ def _as_long(rotations: Array, positions: Array, N: int) -> tuple[Array, Array]:
     )  # fmt: skip
 
 
-def _bodies(scene: Picture) -> tuple[list[dict[str, Any]], list[Array]]:
+def _bodies(picture: Picture) -> tuple[list[dict[str, Any]], list[Array]]:
     """Return what a page says of each body, and the rows of its joint's values."""
-    m, rows, bodies = scene.mechanism, [], []
-    joints = values_of(scene)
-    short = scene.t.size * (m.nq + m.nv) <= PICKED_VALUES
+    m, rows, bodies = picture.mechanism, [], []
+    joints = values_of(picture)
+    short = picture.t.size * (m.nq + m.nv) <= PICKED_VALUES
     for body, (name, kind, values) in zip(m.bodies, joints, strict=True):
         entries = []
         for label, row, unit in values if short else ():

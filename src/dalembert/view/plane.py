@@ -1,4 +1,4 @@
-"""A scene drawn in a plane: lines, circles and polygons in pixels over time, for SVG and films.
+"""A picture drawn in a plane: lines, circles and polygons in pixels over time, for SVG and films.
 
 Mechanisms that move in a plane are seen at right angles to it; others in parallel projection. Meshes are not drawn in a
 plane: generated shapes stand in for them.
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.types import Array
-from dalembert.view.scene import Force, Link, Picture, normal_of
+from dalembert.view.picture import Connector, Force, Picture, normal_of
 from dalembert.view.shapes import PIN, Shape, generated
 
 FORCE_COLORS = {"unique": "#1a9850", "family": "#e08214", "contact": "#2166ac"}
@@ -73,22 +73,22 @@ class PlaneDrawing:
 class _Projection:
     """From the world to pixels."""
 
-    def __init__(self, scene: Picture, width: float) -> None:
-        self.normal = normal_of(scene)
-        if self.normal is not None and any(scene.mechanism.gravity) and abs(self.normal @ scene.up) > SQUARE_ON:
+    def __init__(self, picture: Picture, width: float) -> None:
+        self.normal = normal_of(picture)
+        if self.normal is not None and any(picture.mechanism.gravity) and abs(self.normal @ picture.up) > SQUARE_ON:
             self.normal = None  # a door: from above one would see its edge alone
-        back = np.asarray(scene.view, float)
+        back = np.asarray(picture.view, float)
         if self.normal is not None:
             back = self.normal * (1.0 if self.normal @ back > 0.0 else -1.0)
         back = back / np.linalg.norm(back)
-        up = scene.up if abs(scene.up @ back) < SQUARE_ON else np.eye(3)[1] if abs(back[1]) < 0.9 else np.eye(3)[2]
+        up = picture.up if abs(picture.up @ back) < SQUARE_ON else np.eye(3)[1] if abs(back[1]) < 0.9 else np.eye(3)[2]
         right = np.cross(up, back)
         self.right = right / np.linalg.norm(right)
         self.up = np.cross(back, self.right)
         self.back = back
-        points = _extent(scene, self)
+        points = _extent(picture, self)
         low, high = points.min(axis=0), points.max(axis=0)
-        room = MARGIN * max(*(high - low), 0.2 * scene.size)
+        room = MARGIN * max(*(high - low), 0.2 * picture.size)
         low, high = low - room, high + room
         self.scale = width / (high[0] - low[0])
         if self.scale * (high[1] - low[1]) > width:
@@ -110,28 +110,28 @@ class _Projection:
         return abs(float(axis @ self.back)) > SQUARE_ON
 
 
-def _extent(scene: Picture, projection: Any) -> Array:
+def _extent(picture: Picture, projection: Any) -> Array:
     """Return where bodies and anchors come to, (K, 2)."""
-    every = max(1, scene.t.size // 40)
-    R, p = scene.rotations[::every], scene.positions[::every]
+    every = max(1, picture.t.size // 40)
+    R, p = picture.rotations[::every], picture.positions[::every]
     clouds = []
-    for i, shapes in enumerate(_solid(scene)):
+    for i, shapes in enumerate(_solid(picture)):
         for shape in shapes:
             corners = _corners(shape)
             clouds.append(p[:, i, None] + np.einsum("nij,kj->nki", R[:, i], corners))
-    clouds += [np.asarray(place).reshape(1, 1, 3) for place in scene.anchors]
-    clouds += [_corners(shape)[None] for shape in scene.drawing.ground if shape.kind not in ("plane", "mesh")]
-    for link in scene.links:
-        clouds += [_tips(scene, link)[:, k : k + 1] for k in (0, 1)]
+    clouds += [np.asarray(place).reshape(1, 1, 3) for place in picture.anchors]
+    clouds += [_corners(shape)[None] for shape in picture.drawing.ground if shape.kind not in ("plane", "mesh")]
+    for link in picture.links:
+        clouds += [_tips(picture, link)[:, k : k + 1] for k in (0, 1)]
     if not clouds:
-        clouds = [np.array([[[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]]) * scene.size]
+        clouds = [np.array([[[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]]) * picture.size]
     return np.concatenate([projection.flat(cloud).reshape(-1, 2) for cloud in clouds])
 
 
-def _solid(scene: Picture) -> list[list[Shape]]:
+def _solid(picture: Picture) -> list[list[Shape]]:
     """Return the shapes of every body without meshes; generated ones where the file has nothing but meshes."""
-    shapes = [[shape for shape in body if shape.kind != "mesh"] for body in scene.drawing.bodies]
-    return shapes if any(shapes) else generated(scene.mechanism, scene.size)
+    shapes = [[shape for shape in body if shape.kind != "mesh"] for body in picture.drawing.bodies]
+    return shapes if any(shapes) else generated(picture.mechanism, picture.size)
 
 
 def _corners(shape: Shape) -> Array:
@@ -153,38 +153,38 @@ def _corners(shape: Shape) -> Array:
 # The drawing: ground, bodies, springs, forces.
 
 
-def drawn(scene: Picture, width: float = 560.0) -> PlaneDrawing:
-    """Return the drawing of a scene, `width` pixels wide or high at most."""
-    view = _Projection(scene, width)
-    drawing = PlaneDrawing(float(view.size[0]), float(view.size[1]), scene.t, scene.title)
+def drawn(picture: Picture, width: float = 560.0) -> PlaneDrawing:
+    """Return the drawing of a picture, `width` pixels wide or high at most."""
+    view = _Projection(picture, width)
+    drawing = PlaneDrawing(float(view.size[0]), float(view.size[1]), picture.t, picture.title)
     items = drawing.items
-    items += _grounds(scene, view)
-    items += [_anchor(place, view, scene) for place in scene.anchors]
-    for rotations, positions in scene.ghosts:
-        N = scene.t.size
+    items += _grounds(picture, view)
+    items += [_anchor(place, view, picture) for place in picture.anchors]
+    for rotations, positions in picture.ghosts:
+        N = picture.t.size
         R = np.broadcast_to(rotations, (N, *rotations.shape[1:]))
-        items += _bodies(scene, view, R, np.broadcast_to(positions, (N, *positions.shape[1:])), 0.25)
-    items += [_link(scene, link, view) for link in scene.links]
-    bodies = _bodies(scene, view, scene.rotations, scene.positions, 1.0, drawing)
+        items += _bodies(picture, view, R, np.broadcast_to(positions, (N, *positions.shape[1:])), 0.25)
+    items += [_link(picture, link, view) for link in picture.links]
+    bodies = _bodies(picture, view, picture.rotations, picture.positions, 1.0, drawing)
     items += bodies
-    items += _arrows(scene, view)
+    items += _arrows(picture, view)
     return drawing
 
 
 def _bodies(
-    scene: Picture, view: _Projection, R: Array, p: Array, opacity: float, drawing: PlaneDrawing | None = None
+    picture: Picture, view: _Projection, R: Array, p: Array, opacity: float, drawing: PlaneDrawing | None = None
 ) -> list[Item]:
     """Return the bodies back to front; of a mechanism in a plane as shapes that move as a whole."""
     items: list[tuple[float, Item]] = []
     rigid = view.normal is not None and drawing is not None
-    for i, shapes in enumerate(_solid(scene)):
+    for i, shapes in enumerate(_solid(picture)):
         pose = -1
         if rigid and shapes and drawing is not None:
             pose = len(drawing.poses)
             drawing.poses.append(_pose(view, R[:, i], p[:, i]))
         for shape in shapes:
             center = p[:, i] + R[:, i] @ np.asarray(shape.placement.position)
-            depth = float(np.mean(center @ view.back)) + (scene.size if shape.color == PIN and rigid else 0.0)
+            depth = float(np.mean(center @ view.back)) + (picture.size if shape.color == PIN and rigid else 0.0)
             for item in _items(shape, view, R[:, i], p[:, i], opacity):
                 if pose >= 0 and drawing is not None:
                     item.pose, item.local = pose, _unposed(item.points[0], *(each[0] for each in drawing.poses[pose]))
@@ -271,14 +271,14 @@ def _outlines(points: Array, rigid: bool) -> Array:
     return np.take_along_axis(points, furthest[..., None], axis=1)
 
 
-def _grounds(scene: Picture, view: _Projection) -> list[Item]:
+def _grounds(picture: Picture, view: _Projection) -> list[Item]:
     """Return planes that are seen edge on as lines, rails as lines."""
     items = []
-    for shape in scene.drawing.ground:
+    for shape in picture.drawing.ground:
         R, p = np.asarray(shape.placement.rotation), np.asarray(shape.placement.position)
         if shape.kind == "plane" and abs(R[:, 2] @ view.back) < 1e-6:
             along = np.cross(R[:, 2], view.back)
-            middle = p + along * (along @ (scene.positions.reshape(-1, 3).mean(axis=0) - p))
+            middle = p + along * (along @ (picture.positions.reshape(-1, 3).mean(axis=0) - p))
             far = 0.75 * view.size.max() / view.scale * along
             items.append(Item("line", view.pixels(np.array([[middle - far, middle + far]])), GROUND, 2.0))
         elif shape.kind not in ("plane", "mesh"):
@@ -287,47 +287,47 @@ def _grounds(scene: Picture, view: _Projection) -> list[Item]:
     return items
 
 
-def _anchor(place: Array, view: _Projection, scene: Picture) -> Item:
+def _anchor(place: Array, view: _Projection, picture: Picture) -> Item:
     """Return the triangle below a place that is tied to the ground."""
-    s = 0.05 * scene.size
+    s = 0.05 * picture.size
     corners = np.array([place, place - 1.5 * s * view.up - s * view.right, place - 1.5 * s * view.up + s * view.right])
     return Item("polygon", view.pixels(corners)[None], "#c3c9d0")
 
 
-def _tips(scene: Picture, link: Link) -> Array:
+def _tips(picture: Picture, link: Connector) -> Array:
     """Return both ends of a link in the world, (N, 2, 3)."""
     ends = []
     for body, place in zip(link.bodies, link.places, strict=True):
         if body < 0:
-            ends.append(np.broadcast_to(place, (scene.t.size, 3)))
+            ends.append(np.broadcast_to(place, (picture.t.size, 3)))
         else:
-            ends.append(scene.positions[:, body] + scene.rotations[:, body] @ place)
+            ends.append(picture.positions[:, body] + picture.rotations[:, body] @ place)
     return np.stack(ends, axis=1)
 
 
-def _link(scene: Picture, link: Link, view: _Projection) -> Item:
+def _link(picture: Picture, link: Connector, view: _Projection) -> Item:
     """Return a rod as a line, a spring as a zigzag."""
-    ends = view.pixels(_tips(scene, link))
+    ends = view.pixels(_tips(picture, link))
     if link.kind == "rod":
-        return Item("line", ends, ROD, 0.02 * scene.size * view.scale, 1.0, hollow=True)
+        return Item("line", ends, ROD, 0.02 * picture.size * view.scale, 1.0, hollow=True)
     a, d = ends[:, :1], ends[:, 1:] - ends[:, :1]
     u = np.concatenate([[0.0, 0.12], np.linspace(0.12, 0.88, 2 * TURNS + 1)[1:-1:1], [0.88, 1.0]])[None, :, None]
     side = np.zeros(u.size)
     side[2:-2] = np.where(np.arange(u.size - 4) % 2 == 0, 1.0, -1.0)
     length = np.maximum(np.linalg.norm(d, axis=2, keepdims=True), 1e-9)
     across = np.stack([-d[..., 1], d[..., 0]], axis=-1) / length
-    amplitude = 0.035 * scene.size * view.scale
+    amplitude = 0.035 * picture.size * view.scale
     return Item("line", a + u * d + amplitude * side[None, :, None] * across, SPRING, 1.6)
 
 
-def _arrows(scene: Picture, view: _Projection) -> list[Item]:
+def _arrows(picture: Picture, view: _Projection) -> list[Item]:
     """Return forces as arrows: shaft and head in one line."""
-    if not scene.forces:
+    if not picture.forces:
         return []
-    sizes = np.concatenate([np.linalg.norm(force.vectors, axis=1) for force in scene.forces])
+    sizes = np.concatenate([np.linalg.norm(force.vectors, axis=1) for force in picture.forces])
     sizes = sizes[sizes > 0.0]
-    unit = 0.45 * scene.size / (float(np.quantile(sizes, 0.98)) if sizes.size else 1.0)
-    return [_arrow(force, unit, view) for force in scene.forces]
+    unit = 0.45 * picture.size / (float(np.quantile(sizes, 0.98)) if sizes.size else 1.0)
+    return [_arrow(force, unit, view) for force in picture.forces]
 
 
 def _arrow(force: Force, unit: float, view: _Projection) -> Item:

@@ -1,4 +1,4 @@
-"""`robot.show()`, `run.animate("run.html")` and what notebooks show: a scene written in the form that is asked for."""
+"""`robot.show()`, `run.animate("run.html")` and what notebooks show: a picture in the form that is asked for."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from typing import Any
 from dalembert.errors import DalembertError, ModelError
 from dalembert.names import near_matches
 from dalembert.view.page import Animation, page_of
-from dalembert.view.scene import Picture, scene_of
+from dalembert.view.picture import Picture, picture_of
 
 HEIGHT = 460
 """Height of a picture in a notebook, pixels."""
@@ -21,20 +21,20 @@ MOST_BODIES = 300
 """Bodies of a mechanism that a notebook draws without being asked; show() draws any number."""
 
 
-def _html(scene: Picture, path: Path) -> None:
-    path.write_text(page_of(scene), encoding="utf-8")
+def _html(picture: Picture, path: Path) -> None:
+    path.write_text(page_of(picture), encoding="utf-8")
 
 
-def _svg(scene: Picture, path: Path) -> None:
+def _svg(picture: Picture, path: Path) -> None:
     from dalembert.view.svg import svg_of
 
-    path.write_text(svg_of(scene), encoding="utf-8")
+    path.write_text(svg_of(picture), encoding="utf-8")
 
 
-def _film(scene: Picture, path: Path) -> None:
+def _film(picture: Picture, path: Path) -> None:
     from dalembert.view.film import write_film
 
-    write_film(scene, path)
+    write_film(picture, path)
 
 
 FORMS: dict[str, Callable[[Picture, Path], None]] = {
@@ -45,7 +45,7 @@ FORMS: dict[str, Callable[[Picture, Path], None]] = {
     ".mp4": _film,
     ".png": _film,
 }
-"""What a scene can be written as, by the ending of the file's name."""
+"""What a picture can be written as, by the ending of the file's name."""
 
 
 def _writer(path: Any) -> tuple[Path, Callable[[Picture, Path], None]]:
@@ -61,21 +61,21 @@ def _writer(path: Any) -> tuple[Path, Callable[[Picture, Path], None]]:
 def show(mechanism: Any, path: Any = None, q: Any = None, **options: Any) -> Any:
     """Show a mechanism at a configuration; see `Mechanism.show`."""
     writer = None if path is None else _writer(path)
-    scene = scene_of(mechanism, q, **options)
+    picture = picture_of(mechanism, q, **options)
     if writer is not None:
-        writer[1](scene, writer[0])
+        writer[1](picture, writer[0])
         return writer[0]
-    return _opened(Animation(page_of(scene), HEIGHT))
+    return _opened(Animation(page_of(picture), HEIGHT))
 
 
 def animate(run: Any, path: Any = None, **options: Any) -> Any:
     """Show a run in motion; see `Trajectory.animate`."""
     if path is None:
-        return Animation(page_of(scene_of(run, **options)), HEIGHT)
+        return Animation(page_of(picture_of(run, **options)), HEIGHT)
     place, write = _writer(path)
     if place.suffix.lower() != ".html":
         options.setdefault("rate", 25.0)
-    write(scene_of(run, **options), place)
+    write(picture_of(run, **options), place)
     return place
 
 
@@ -89,13 +89,13 @@ def _opened(animation: Animation) -> Animation:
     return animation
 
 
-def picture_of(what: Any) -> str:
+def notebook_html(what: Any) -> str:
     """Return the picture that a notebook shows of a mechanism or a run; nothing where there is none to be drawn."""
     mechanism = getattr(what, "moving", what)
     if len(getattr(mechanism, "bodies", ())) > MOST_BODIES:
         return ""
     try:
-        return Animation(page_of(scene_of(what)), HEIGHT)._repr_html_()
+        return Animation(page_of(picture_of(what)), HEIGHT)._repr_html_()
     except DalembertError:
         return ""
 

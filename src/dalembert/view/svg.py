@@ -1,4 +1,4 @@
-"""Animated SVG of a scene: no script, a few kB; it plays in <img>, on README pages and offline."""
+"""Animated SVG of a picture: no script, a few kB; it plays in <img>, on README pages and offline."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from html import escape
 import numpy as np
 
 from dalembert.types import Array
+from dalembert.view.picture import Picture
 from dalembert.view.plane import Item, PlaneDrawing, drawn
-from dalembert.view.scene import Picture
 
 STILL = 0.05
 """Pixels, or degrees: what moves less stands still."""
@@ -18,9 +18,9 @@ DEVIATION = 0.35
 """Pixels, or degrees, by which a movement drawn with fewer frames may differ."""
 
 
-def svg_of(scene: Picture, width: float = 560.0) -> str:
+def svg_of(picture: Picture, width: float = 560.0) -> str:
     """Return the SVG; bodies of a mechanism in a plane move as a whole, everything else point by point."""
-    drawing = drawn(scene, width)
+    drawing = drawn(picture, width)
     size = f'viewBox="0 0 {drawing.width:.0f} {drawing.height:.0f}" width="{drawing.width:.0f}"'
     name = escape(drawing.title)
     parts = [

@@ -147,10 +147,10 @@ class Equilibrium:
     def joint_forces(self) -> JointForces:
         """The wrench that every joint transmits at rest, in the axes of its frame on the child."""
         from dalembert.kkt import Status
-        from dalembert.model.mechanism.known_motion import KnownMotion
+        from dalembert.model.mechanism.known_motion import MotionSamples
 
         still = np.zeros(self.mechanism.nv)
-        known = KnownMotion.of(
+        known = MotionSamples.of(
             self.mechanism, self.q, still, still, self.multipliers, self.t, int(Status.REDUNDANT), drive=self.torque
         )
         return known.joint_forces()

@@ -36,12 +36,12 @@ def joint_forces(
     """Return the wrenches of forward dynamics."""
     solution = mechanism.forward(q, v, force, t)
     drive = np.zeros(mechanism.nv) if force is None else force
-    known = KnownMotion.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, drive)
+    known = MotionSamples.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, drive)
     return known.joint_forces(axes, flexible)
 
 
 @dataclass(frozen=True, eq=False)
-class KnownMotion:
+class MotionSamples:
     """States with their accelerations and multipliers, one after the other.
 
     Attributes
@@ -73,7 +73,7 @@ class KnownMotion:
     @classmethod
     def of(
         cls, mechanism: Mechanism, q: Any, v: Any, a: Any, lam: Any, t: Any, status: Any, drive: Any = None
-    ) -> KnownMotion:
+    ) -> MotionSamples:
         """Check and flatten a batch."""
         q, n, m = on_manifold(mechanism, q), mechanism.nv, len(mechanism.names)
         parts = [q, vectors(v, n, "v"), vectors(a, n, "a"), vectors(lam, m, "multipliers")]
@@ -210,9 +210,9 @@ class InverseDynamics:
         return np.setdiff1d(np.arange(self.mechanism.nv), driven)
 
     @cached_property
-    def _motion(self) -> KnownMotion:
+    def _motion(self) -> MotionSamples:
         q, v, a, t = self.state
-        known = KnownMotion.of(self.mechanism, q, v, a, self.multipliers, t, self.status, self.tau)
+        known = MotionSamples.of(self.mechanism, q, v, a, self.multipliers, t, self.status, self.tau)
         # rows that depend on each other are looked for in every sample that has an answer
         return replace(known, status=np.where(known.solved, int(Status.REDUNDANT), known.status))
 

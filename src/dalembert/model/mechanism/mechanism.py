@@ -709,7 +709,7 @@ class Mechanism:
         return PICTURES.live(self, q=q, **options)
 
     def _repr_html_(self) -> str:
-        return PICTURES.picture_of(self) + as_html(self)
+        return PICTURES.notebook_html(self) + as_html(self)
 
 
 def _named(joint: str, suffix: str) -> str:

@@ -25,7 +25,7 @@ from dalembert.simulate.steppers.explicit import CLASSICAL
 from dalembert.types import Array
 
 
-class Method(NamedTuple):
+class RungeKutta(NamedTuple):
     """A method: arrays of the loops by name, and numbers of its step control and of its bounds.
 
     Attributes
@@ -62,7 +62,7 @@ RADAU_C = np.array([(4 - ROOT6) / 10, (4 + ROOT6) / 10, 1.0])
 
 
 @cache
-def method_of(name: str) -> Method:
+def method_of(name: str) -> RungeKutta:
     """Return a method; loops do not write its arrays."""
     return METHODS[name]()
 
@@ -86,23 +86,23 @@ def _arrays(
     return {name: np.array(x, float) for name, x in found.items()} | {"rk_order": order}
 
 
-def _dop853() -> Method:
+def _dop853() -> RungeKutta:
     m: Any = DOP853
-    return Method(_arrays(m.A, m.B, m.C, m.E5, m.E3, (m.A_EXTRA, m.C_EXTRA), m.D), 8, 0.14, 1.5)
+    return RungeKutta(_arrays(m.A, m.B, m.C, m.E5, m.E3, (m.A_EXTRA, m.C_EXTRA), m.D), 8, 0.14, 1.5)
 
 
-def _dopri5() -> Method:
+def _dopri5() -> RungeKutta:
     # the polynomial of order 4 in powers of s: its highest one is that of F3
     m: Any = RK45
-    return Method(_arrays(m.A, m.B, m.C, m.E, dense=np.asarray(m.P)[:, 3][None]), 5, 0.25, MORE_BETWEEN)
+    return RungeKutta(_arrays(m.A, m.B, m.C, m.E, dense=np.asarray(m.P)[:, 3][None]), 5, 0.25, MORE_BETWEEN)
 
 
-def _rk4() -> Method:
+def _rk4() -> RungeKutta:
     b, c = np.array([1.0, 2.0, 2.0, 1.0]) / 6.0, np.array([0.0, 0.5, 0.5, 1.0])
-    return Method(_arrays(CLASSICAL, b, c, np.zeros(5)), 4, 0.25, MORE_BETWEEN)
+    return RungeKutta(_arrays(CLASSICAL, b, c, np.zeros(5)), 4, 0.25, MORE_BETWEEN)
 
 
-def _radau() -> Method:
+def _radau() -> RungeKutta:
     """Radau IIA behind a first stage at the start; the polynomial has the rate of the second stage, too."""
     a, b, c = np.zeros((4, 4)), np.append(0.0, RADAU_A[2]), np.append(0.0, RADAU_C)
     a[1:, 1:] = RADAU_A
@@ -112,7 +112,7 @@ def _radau() -> Method:
     F1, F2 = start - way, 2.0 * way - start - end
     slope = way + (1 - 2 * s) * F1 + (2 * s - 3 * s * s) * F2
     dense = (second - slope) / (2 * s * (1 - s) * (1 - 2 * s))
-    return Method(_arrays(a, b, c, np.zeros(5), dense=dense[None]), 4, 0.25, MORE_BETWEEN, implicit=True)
+    return RungeKutta(_arrays(a, b, c, np.zeros(5), dense=dense[None]), 4, 0.25, MORE_BETWEEN, implicit=True)
 
 
 METHODS = {"dop853": _dop853, "dopri5": _dopri5, "rk4": _rk4, "radau": _radau}

@@ -1,4 +1,4 @@
-"""The scene of a mechanism in motion: poses, shapes, forces, markers and lines over time, as every picture needs them.
+"""The picture of a mechanism in motion: poses, shapes, forces, markers and lines over time.
 
 A page, an SVG, a film and the live viewer are made of one `Picture`.
 """
@@ -67,7 +67,7 @@ class Ring:
 
 
 @dataclass
-class Link:
+class Connector:
     """A spring or a rod between points of two bodies (-1: the ground)."""
 
     name: str
@@ -108,7 +108,7 @@ class Picture:
     ghosts: list[tuple[Array, Array]] = field(default_factory=list)
     forces: list[Force] = field(default_factory=list)
     rings: list[Ring] = field(default_factory=list)
-    links: list[Link] = field(default_factory=list)
+    links: list[Connector] = field(default_factory=list)
     lines: dict[str, Array] = field(default_factory=dict)
     events: list[float] = field(default_factory=list)
     caption: str = ""
@@ -146,7 +146,7 @@ class Picture:
 # Scenes of mechanisms and of runs.
 
 
-def scene_of(
+def picture_of(
     what: Any,
     q: Any = None,
     *,
@@ -159,7 +159,7 @@ def scene_of(
     caption: str = "",
     view: Any = None,
 ) -> Picture:
-    """Return the scene of a mechanism at a configuration (several are overlaid), or of a run.
+    """Return the picture of a mechanism at a configuration (several are overlaid), or of a run.
 
     Parameters
     ----------
@@ -178,17 +178,17 @@ def scene_of(
     if forces not in (True, False, "joints"):
         raise ModelError(f"forces={forces!r}; it is True, False or 'joints'")
     if isinstance(what, Trajectory):
-        scene = _scene_of_run(what, overlay, rate, lines, forces, meshes)
+        picture = _picture_of_run(what, overlay, rate, lines, forces, meshes)
     elif isinstance(what, Mechanism):
-        scene = _scene_of_mechanism(what, q, overlay, forces, meshes)
+        picture = _picture_of_mechanism(what, q, overlay, forces, meshes)
     else:
         raise ModelError(f"a mechanism or a run can be drawn, not {type(what).__name__}")
-    scene.title, scene.caption = title or scene.mechanism.name, caption
+    picture.title, picture.caption = title or picture.mechanism.name, caption
     if view is not None:
-        scene.view = np.asarray(view, float)
-        if scene.view.shape != (3,) or not np.isfinite(scene.view).all() or not scene.view.any():
+        picture.view = np.asarray(view, float)
+        if picture.view.shape != (3,) or not np.isfinite(picture.view).all() or not picture.view.any():
             raise ModelError(f"view is the direction from which one looks, three numbers, not {view!r}")
-    return scene
+    return picture
 
 
 def drawable(run: Trajectory) -> Mechanism:
@@ -202,17 +202,17 @@ def drawable(run: Trajectory) -> Mechanism:
     return system
 
 
-def _scene_of_mechanism(m: Mechanism, q: Any, overlay: Sequence[Any], forces: bool | str, meshes: bool) -> Picture:
+def _picture_of_mechanism(m: Mechanism, q: Any, overlay: Sequence[Any], forces: bool | str, meshes: bool) -> Picture:
     states = np.atleast_2d(np.asarray(natural(m) if q is None else q, float))
     if states.ndim != 2 or states.shape[1] != m.nq:
         raise ModelError(f"q has shape {states.shape}; {m.name} has nq = {m.nq} coordinates")
     first, others = states[:1], [*states[1:], *overlay]
-    scene = _staged(m, np.zeros(1), first, np.zeros((1, m.nv)), meshes)
-    scene.ghosts = [m.kinematics(np.asarray(each, float).reshape(1, m.nq)) for each in others]
+    picture = _staged(m, np.zeros(1), first, np.zeros((1, m.nv)), meshes)
+    picture.ghosts = [m.kinematics(np.asarray(each, float).reshape(1, m.nq)) for each in others]
     if forces:
-        unique = uniqueness(m, scene.q, scene.v)
-        scene.rings = _rings(m, unique)
-    return scene
+        unique = uniqueness(m, picture.q, picture.v)
+        picture.rings = _rings(m, unique)
+    return picture
 
 
 def natural(m: Mechanism) -> Array:
@@ -227,7 +227,7 @@ def natural(m: Mechanism) -> Array:
     return assembly.q if assembly.ok else q
 
 
-def _scene_of_run(
+def _picture_of_run(
     run: Trajectory,
     overlay: Sequence[Any],
     rate: float | None,
@@ -238,22 +238,22 @@ def _scene_of_run(
     m = drawable(run)
     t = frame_times(run, rate)
     q, v = states_at(run, t)
-    scene = _staged(m, t, q, v, meshes)
+    picture = _staged(m, t, q, v, meshes)
     for other in overlay:
         if not isinstance(other, Trajectory) or drawable(other).nq != m.nq:
             raise ModelError("overlay= takes runs of the same mechanism")
-        scene.ghosts.append(m.kinematics(states_at(other, np.clip(t, other.t[0], other.t[-1]))[0]))
-    _add_contacts(scene, run)
+        picture.ghosts.append(m.kinematics(states_at(other, np.clip(t, other.t[0], other.t[-1]))[0]))
+    _add_contacts(picture, run)
     if forces:
         unique = uniqueness(m, q, v)
         table = at_times(t, run.t, np.asarray(run.reactions))
-        scene.forces = [*reaction_forces(scene, table, unique), *_contact_forces(run, scene)]
+        picture.forces = [*reaction_forces(picture, table, unique), *_contact_forces(run, picture)]
         if forces == "joints":
-            scene.forces += _joint_forces(run, scene)
-        scene.rings = _rings(m, unique)
-    scene.lines = _lines(run, scene, lines)
-    scene.events = sorted({float(event.time) for event in run.events})[:200]
-    return scene
+            picture.forces += _joint_forces(run, picture)
+        picture.rings = _rings(m, unique)
+    picture.lines = _lines(run, picture, lines)
+    picture.events = sorted({float(event.time) for event in run.events})[:200]
+    return picture
 
 
 def frame_times(run: Trajectory, rate: float | None) -> Array:
@@ -276,24 +276,24 @@ def states_at(run: Trajectory, t: Array) -> tuple[Array, Array]:
 
 
 def _staged(m: Mechanism, t: Array, q: Array, v: Array, meshes: bool) -> Picture:
-    """Return the scene with bodies, springs and rods."""
+    """Return the picture with bodies, springs and rods."""
     R, p = m.kinematics(q)
     size = size_of(m, q[0])
-    scene = Picture(m, m.name, size, drawing_of(m, size, meshes), t, q, v, R, p)
-    scene.links = _links(m)
+    picture = Picture(m, m.name, size, drawing_of(m, size, meshes), t, q, v, R, p)
+    picture.links = _links(m)
     if not m.visuals:
-        _add_rails(scene)
+        _add_rails(picture)
     gravity = np.asarray(m.gravity, float)
     if gravity.any():
-        scene.up = -gravity / np.linalg.norm(gravity)
-    normal = normal_of(scene)
-    if normal is not None and abs(normal @ scene.up) < 0.5:
-        side = np.cross(scene.up, normal)
-        scene.view = normal * (1.0 if normal[np.argmax(np.abs(normal))] * _facing(normal) > 0 else -1.0)
-        scene.view = scene.view + 0.12 * scene.up + 0.16 * side * np.sign(side.sum() or 1.0)
-    elif scene.up[2] < 1.0 - ENOUGH:
-        scene.view = np.array([0.9, 0.7, 1.6]) if abs(scene.up[1]) > 0.9 else np.array([0.7, 0.9, 1.6])
-    return scene
+        picture.up = -gravity / np.linalg.norm(gravity)
+    normal = normal_of(picture)
+    if normal is not None and abs(normal @ picture.up) < 0.5:
+        side = np.cross(picture.up, normal)
+        picture.view = normal * (1.0 if normal[np.argmax(np.abs(normal))] * _facing(normal) > 0 else -1.0)
+        picture.view = picture.view + 0.12 * picture.up + 0.16 * side * np.sign(side.sum() or 1.0)
+    elif picture.up[2] < 1.0 - ENOUGH:
+        picture.view = np.array([0.9, 0.7, 1.6]) if abs(picture.up[1]) > 0.9 else np.array([0.7, 0.9, 1.6])
+    return picture
 
 
 def _facing(normal: Array) -> float:
@@ -301,32 +301,32 @@ def _facing(normal: Array) -> float:
     return -1.0 if int(np.argmax(np.abs(normal))) == 1 else 1.0
 
 
-def normal_of(scene: Picture) -> Array | None:
+def normal_of(picture: Picture) -> Array | None:
     """Return the normal of the plane in which everything moves, or None where there is none."""
-    m = scene.mechanism
+    m = picture.mechanism
     axes = []
     for i, joint in enumerate(m.joints):
-        R = np.eye(3) if m.parents[i] < 0 else scene.rotations[0, m.parents[i]]
+        R = np.eye(3) if m.parents[i] < 0 else picture.rotations[0, m.parents[i]]
         if joint.kind in ("revolute", "continuous", "planar"):
             axes.append(R @ np.asarray(joint.placement.rotation) @ np.asarray(joint.axis, float))
         elif joint.kind not in ("prismatic", "fixed"):
-            return _plane_of_motion(scene)
+            return _plane_of_motion(picture)
     if not axes:
-        return _plane_of_motion(scene)
+        return _plane_of_motion(picture)
     normal = axes[0]
     if any(np.linalg.norm(np.cross(normal, axis)) > ENOUGH for axis in axes):
         return None
-    moved = (scene.positions - scene.positions[:1]) @ normal
-    return normal if np.abs(moved).max(initial=0.0) <= 1e-6 * scene.size else None
+    moved = (picture.positions - picture.positions[:1]) @ normal
+    return normal if np.abs(moved).max(initial=0.0) <= 1e-6 * picture.size else None
 
 
-def _plane_of_motion(scene: Picture) -> Array | None:
+def _plane_of_motion(picture: Picture) -> Array | None:
     """Return the normal of a plane along a coordinate axis in which bodies stay although their joints let them out."""
     for k in (1, 2, 0):
         normal = np.eye(3)[k]
-        still = np.abs((scene.positions - scene.positions[:1]) @ normal).max(initial=0.0) <= 1e-6 * scene.size
-        turned = np.abs(scene.rotations @ normal - scene.rotations[:1] @ normal).max(initial=0.0) <= 1e-6
-        if still and turned and scene.t.size > 1 and np.ptp(scene.positions, axis=0).any():
+        still = np.abs((picture.positions - picture.positions[:1]) @ normal).max(initial=0.0) <= 1e-6 * picture.size
+        turned = np.abs(picture.rotations @ normal - picture.rotations[:1] @ normal).max(initial=0.0) <= 1e-6
+        if still and turned and picture.t.size > 1 and np.ptp(picture.positions, axis=0).any():
             return normal
     return None
 
@@ -364,18 +364,18 @@ def _directions(constraint: Any) -> Array | None:
     return None
 
 
-def _world(scene: Picture, frame: str | None, place: Any) -> tuple[Array, Array]:
+def _world(picture: Picture, frame: str | None, place: Any) -> tuple[Array, Array]:
     """Return rotation and position of a place on a frame in the world, (N, 3, 3), (N, 3)."""
-    body, X = on_body(scene.mechanism, frame, place)
+    body, X = on_body(picture.mechanism, frame, place)
     if body < 0:
-        N = scene.t.size
+        N = picture.t.size
         return np.broadcast_to(X.rotation, (N, 3, 3)), np.broadcast_to(X.position, (N, 3))
-    return scene.rotations[:, body] @ X.rotation, scene.positions[:, body] + scene.rotations[:, body] @ X.position
+    return picture.rotations[:, body] @ X.rotation, picture.positions[:, body] + picture.rotations[:, body] @ X.position
 
 
-def reaction_forces(scene: Picture, table: Array, unique: Array) -> list[Force]:
+def reaction_forces(picture: Picture, table: Array, unique: Array) -> list[Force]:
     """Return reactions of constraint rows (N, m) as forces of the constraints on their first frames, in world axes."""
-    m, start = scene.mechanism, 0
+    m, start = picture.mechanism, 0
     forces = []
     for constraint in m.all_constraints:
         count = len(constraint.row_names())
@@ -383,15 +383,15 @@ def reaction_forces(scene: Picture, table: Array, unique: Array) -> list[Force]:
         ends = ends_of(constraint)
         if not ends:
             continue
-        R1, p1 = _world(scene, *ends[0])
+        R1, p1 = _world(picture, *ends[0])
         if constraint.kind == "distance":
-            d = p1 - _world(scene, *ends[1])[1]
+            d = p1 - _world(picture, *ends[1])[1]
             directions = (d / np.maximum(np.linalg.norm(d, axis=1, keepdims=True), np.finfo(float).tiny))[:, None]
         else:
             local = _directions(constraint)
             if local is None:
                 continue
-            R2 = _world(scene, *ends[1])[0] if len(ends) > 1 else R1
+            R2 = _world(picture, *ends[1])[0] if len(ends) > 1 else R1
             if len(ends) == 1 and constraint.kind in FIXED_POINTS:
                 R2 = np.broadcast_to(np.eye(3), R1.shape)
             directions = np.einsum("nij,kj->nki", R2, local)
@@ -416,25 +416,25 @@ def at_times(t: Array, known: Array, values: Array) -> Array:
     return np.where(np.isfinite(mixed), mixed, 0.0)
 
 
-def _contact_forces(run: Trajectory, scene: Picture) -> list[Force]:
+def _contact_forces(run: Trajectory, picture: Picture) -> list[Force]:
     """Return the forces of contacts between shapes at the points that touch."""
     loads = {} if run.columns is not None else contact_loads(run)
-    places = {name: (at_times(scene.t, run.t, load.place), load.force) for name, load in loads.items()}
-    return [Force(name, "contact", at, at_times(scene.t, run.t, force)) for name, (at, force) in places.items()]
+    places = {name: (at_times(picture.t, run.t, load.place), load.force) for name, load in loads.items()}
+    return [Force(name, "contact", at, at_times(picture.t, run.t, force)) for name, (at, force) in places.items()]
 
 
-def _joint_forces(run: Trajectory, scene: Picture) -> list[Force]:
+def _joint_forces(run: Trajectory, picture: Picture) -> list[Force]:
     """Return the forces of the tree's joints on the bodies that they carry; unique components and others apart."""
-    m, history = scene.mechanism, run.joint_forces.in_axes("world")
+    m, history = picture.mechanism, run.joint_forces.in_axes("world")
     forces = []
     for i, joint in enumerate(m.joints):
         if joint.name not in history.names or joint.kind == "free":
             continue
         k = history.names.index(joint.name)
         single = history.unique[:, k, :3]
-        place = scene.positions[:, i] + scene.rotations[:, i] @ np.asarray(joint.child_placement.position)
+        place = picture.positions[:, i] + picture.rotations[:, i] @ np.asarray(joint.child_placement.position)
         for kind, chosen in (("unique", single), ("family", ~single)):
-            vectors = at_times(scene.t, run.t, np.where(chosen, history.force[:, k], 0.0))
+            vectors = at_times(picture.t, run.t, np.where(chosen, history.force[:, k], 0.0))
             if np.linalg.norm(vectors, axis=1).max(initial=0.0) > ENOUGH:
                 forces.append(Force(joint.name, kind, place, vectors))
     return forces
@@ -465,7 +465,7 @@ def _rings(m: Mechanism, unique: Array) -> list[Ring]:
     return rings
 
 
-def _links(m: Mechanism) -> list[Link]:
+def _links(m: Mechanism) -> list[Connector]:
     """Return springs, and rods of constant length, which have no mass."""
     rods = [constraint for constraint in m.all_constraints if constraint.kind == "distance"]
     return [
@@ -474,29 +474,29 @@ def _links(m: Mechanism) -> list[Link]:
     ]
 
 
-def _link(name: str, kind: str, ends: list[tuple[int, Any]]) -> Link:
+def _link(name: str, kind: str, ends: list[tuple[int, Any]]) -> Connector:
     (a, X), (b, Y) = ends
-    return Link(name, kind, (a, b), (np.asarray(X.position), np.asarray(Y.position)))
+    return Connector(name, kind, (a, b), (np.asarray(X.position), np.asarray(Y.position)))
 
 
-def _add_rails(scene: Picture) -> None:
+def _add_rails(picture: Picture) -> None:
     """Add a rail for each sliding joint, as long as it moves."""
-    m, thin = scene.mechanism, 0.3 * THICKNESS * scene.size
+    m, thin = picture.mechanism, 0.3 * THICKNESS * picture.size
     for i, joint in enumerate(m.joints):
         if joint.kind != "prismatic":
             continue
-        q = scene.q[:, m.manifold.q_start[i]]
-        low = max(float(q.min()), float(q[0]) - scene.size) - 0.15 * scene.size
-        high = min(float(q.max()), float(q[0]) + scene.size) + 0.15 * scene.size
+        q = picture.q[:, m.manifold.q_start[i]]
+        low = max(float(q.min()), float(q[0]) - picture.size) - 0.15 * picture.size
+        high = min(float(q.max()), float(q[0]) + picture.size) + 0.15 * picture.size
         axis = np.asarray(joint.axis, float)
         place = joint.placement @ along(axis, 0.5 * (low + high) * axis)
         rail = Shape("cylinder", (thin, high - low), place, PIN)
-        (scene.drawing.ground if m.parents[i] < 0 else scene.drawing.bodies[m.parents[i]]).append(rail)
+        (picture.drawing.ground if m.parents[i] < 0 else picture.drawing.bodies[m.parents[i]]).append(rail)
 
 
-def _add_contacts(scene: Picture, run: Trajectory) -> None:
+def _add_contacts(picture: Picture, run: Trajectory) -> None:
     """Add the planes and heightfields that a run touches; bodies without visuals have the shapes that touch."""
-    m, contacts = scene.mechanism, _contacts_of(run)
+    m, contacts = picture.mechanism, _contacts_of(run)
     touching: dict[int, list[Shape]] = {}
     for shape in dict.fromkeys(each for one in contacts for each in (one.shape, one.other)):
         if isinstance(shape, Sphere | Box):
@@ -506,18 +506,18 @@ def _add_contacts(scene: Picture, run: Trajectory) -> None:
             kind = "box" if isinstance(shape, Box) else "sphere"
             touching.setdefault(body, []).extend([Shape(kind, size, X, color)] if max(size) > 0.0 else [])
     for body, shapes in touching.items():
-        generated = [] if m.visuals or body < 0 else scene.drawing.bodies[body]
+        generated = [] if m.visuals or body < 0 else picture.drawing.bodies[body]
         if not m.visuals and body >= 0 and shapes:
             lone = len(generated) == 1 and generated[0].kind in ("sphere", "box")
-            scene.drawing.bodies[body] = shapes if lone else [*generated, *shapes]
+            picture.drawing.bodies[body] = shapes if lone else [*generated, *shapes]
     grounds = {id(contact.other): contact.other for contact in contacts}
     for ground in grounds.values():
         if isinstance(ground, Plane):
             normal = np.asarray(ground.normal)
             place = along(normal, ground.offset * normal)
-            scene.drawing.ground.append(Shape("plane", (0.0, 0.0), place, 0xCBD2DA, 0.55))
+            picture.drawing.ground.append(Shape("plane", (0.0, 0.0), place, 0xCBD2DA, 0.55))
         elif isinstance(ground, Heightfield):
-            scene.drawing.ground.append(_surface(ground))
+            picture.drawing.ground.append(_surface(ground))
 
 
 def _surface(ground: Heightfield) -> Shape:
@@ -530,30 +530,30 @@ def _surface(ground: Heightfield) -> Shape:
     return Shape("mesh", (1.0, 1.0, 1.0), color=0xCBD2DA, mesh=mesh)
 
 
-def _lines(run: Trajectory, scene: Picture, asked: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Array]:
+def _lines(run: Trajectory, picture: Picture, asked: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Array]:
     """Return the lines below the picture."""
     if isinstance(asked, Mapping):
         values = {str(name): np.asarray(y, float) for name, y in asked.items()}
         for name, y in values.items():
             if y.shape != run.t.shape:
                 raise ModelError(f"lines[{name!r}] has shape {y.shape}; one number for each of {run.t.size} samples")
-        return {name: at_times(scene.t, run.t, y) for name, y in values.items()}
+        return {name: at_times(picture.t, run.t, y) for name, y in values.items()}
     if asked is not None:
         lines = {}
         for name in (asked,) if isinstance(asked, str) else asked:
             column = np.asarray(run[name])
             single = column if column.ndim == 1 else np.linalg.norm(column, axis=1)
-            lines[name] = at_times(scene.t, run.t, single)
+            lines[name] = at_times(picture.t, run.t, single)
         return lines
     totals: dict[str, Array] = {}
-    for force in scene.forces:
+    for force in picture.forces:
         totals[force.name] = totals.get(force.name, 0.0) + force.vectors
     sizes = {f"|{name}| (N)": np.linalg.norm(vectors, axis=1) for name, vectors in totals.items()}
     shown = sorted(sizes, key=lambda name: -float(np.ptp(sizes[name])))[:MOST_LINES]
     if shown:
         return {name: sizes[name] for name in sizes if name in shown}
-    names = [joint.name for joint in scene.mechanism.joints if KINDS[joint.kind].nv == 1]
-    return {name: at_times(scene.t, run.t, angle_of(run, name)) for name in names[:MOST_LINES]}
+    names = [joint.name for joint in picture.mechanism.joints if KINDS[joint.kind].nv == 1]
+    return {name: at_times(picture.t, run.t, angle_of(run, name)) for name in names[:MOST_LINES]}
 
 
 def angle_of(run: Trajectory, name: str) -> Array:
@@ -562,16 +562,16 @@ def angle_of(run: Trajectory, name: str) -> Array:
     return column if column.ndim == 1 else np.unwrap(np.arctan2(column[:, 1], column[:, 0]))
 
 
-def values_of(scene: Picture) -> list[tuple[str, str, list[tuple[str, Array, str]]]]:
+def values_of(picture: Picture) -> list[tuple[str, str, list[tuple[str, Array, str]]]]:
     """Return for every joint its words and its values over time: (name, kind, [(label, (N,), unit)])."""
-    m, found = scene.mechanism, []
+    m, found = picture.mechanism, []
     starts_q, starts_v = m.manifold.q_start, m.manifold.v_start
     for i, joint in enumerate(m.joints):
         kind, values = KINDS[joint.kind], []
         for k, suffix in enumerate(kind.q_names):
-            values.append((f"q {suffix}".strip(), scene.q[:, starts_q[i] + k], _unit(joint.kind, suffix, "")))
+            values.append((f"q {suffix}".strip(), picture.q[:, starts_q[i] + k], _unit(joint.kind, suffix, "")))
         for k, suffix in enumerate(kind.v_names):
-            values.append((f"v {suffix}".strip(), scene.v[:, starts_v[i] + k], _unit(joint.kind, suffix, "/s")))
+            values.append((f"v {suffix}".strip(), picture.v[:, starts_v[i] + k], _unit(joint.kind, suffix, "/s")))
         found.append((joint.name, describe(joint).partition(": ")[2], values))
     return found
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.view.scene import scene_of
+from dalembert.view.picture import picture_of
 from dalembert.view.shapes import generated
 
 G = 9.81
@@ -35,7 +35,7 @@ def run() -> da.Trajectory:
 
 
 def test_poses_and_anchors(run):
-    scene = scene_of(run)
+    scene = picture_of(run)
     assert scene.t.size == 51
     q, _ = run.at(scene.t)
     np.testing.assert_allclose(scene.positions, run.mechanism.kinematics(q)[1], atol=PIXEL / 10)
@@ -46,11 +46,11 @@ def test_poses_and_anchors(run):
 
 def test_reactions_are_forces_in_world_axes(run):
     """The arrow at the pin is the reaction of its rows; components that are zero and not unique have none."""
-    m, scene = run.mechanism, scene_of(run)
+    m, scene = run.mechanism, picture_of(run)
     (pin,) = scene.forces
     assert pin.kind == "unique"  # x and z are; y is not, and is zero: it has no arrow
     k = int(np.argmin(np.abs(run.t - 0.5)))
-    at = scene_of(run, rate=1000.0)
+    at = picture_of(run, rate=1000.0)
     frame = int(np.argmin(np.abs(at.t - run.t[k])))
     expected = [run.reactions[f"pin {axis}"][k] for axis in "xyz"]
     np.testing.assert_allclose(at.forces[0].vectors[frame], expected, rtol=0.02, atol=0.05)
@@ -65,7 +65,7 @@ def test_a_hung_weight():
     b.body("w", mass=2.0, inertia=(0.1, 0.1, 0.1))
     b.frame("hook", "world", rpy=(1.0, 0.5, -0.3))
     m = b.build("floating").constrain(da.Point("w", "hook"))
-    scene = scene_of(da.simulate(m, 0.1, m.neutral()))
+    scene = picture_of(da.simulate(m, 0.1, m.neutral()))
     np.testing.assert_allclose(scene.forces[0].vectors[-1], (0, 0, 2 * G), atol=1e-6)
 
 
@@ -77,7 +77,7 @@ def test_forces_that_are_not_unique_are_other_arrows():
         da.Point("beam", at=(-1, 0, 0), placement=(-1, 0, 0), name="left"),
         da.Point("beam", at=(1, 0, 0), placement=(1, 0, 0), name="right"),
     )
-    scene = scene_of(da.simulate(m, 0.1, m.neutral(), force=[5.0, 0, 0, 0, 0, 0]))
+    scene = picture_of(da.simulate(m, 0.1, m.neutral(), force=[5.0, 0, 0, 0, 0, 0]))
     kinds = {(force.name, force.kind): force.vectors[-1] for force in scene.forces}
     np.testing.assert_allclose(kinds["left", "unique"], (0, 0, 1.5 * G), atol=1e-6)
     np.testing.assert_allclose(kinds["left", "family"], (-2.5, 0, 0), atol=1e-6)
@@ -90,7 +90,7 @@ def test_contact_forces_carry_the_weight():
     q = m.neutral()
     q[2] = 0.1
     contact = da.Contact(da.Box("box", (0.4, 0.3, 0.2)), da.Plane(), friction=0.5)
-    scene = scene_of(da.simulate(m, 0.05, q, contacts=[contact], method="moreau", step=1e-3))
+    scene = picture_of(da.simulate(m, 0.05, q, contacts=[contact], method="moreau", step=1e-3))
     assert {force.kind for force in scene.forces} == {"contact"}
     np.testing.assert_allclose(sum(force.vectors[-1] for force in scene.forces), (0, 0, 2 * G), atol=1e-6)
     touching = [force for force in scene.forces if np.linalg.norm(force.vectors[-1]) > 1e-6]
@@ -119,7 +119,7 @@ def test_generated_shapes_stand_in_for_meshes_that_are_missing(tmp_path):
     joint += '<axis xyz="0 1 0"/></joint>'
     parts = link.format("a", '<sphere radius="0.1"/>') + link.format("b", '<mesh filename="lost.stl"/>') + joint
     (tmp_path / "r.urdf").write_text(f'<robot name="r">{parts}</robot>')
-    a, b = scene_of(da.load(tmp_path / "r.urdf")).drawing.bodies
+    a, b = picture_of(da.load(tmp_path / "r.urdf")).drawing.bodies
     assert [shape.kind for shape in a] == ["sphere"]
     assert "cylinder" in [shape.kind for shape in b]  # its hinge
 
@@ -130,26 +130,26 @@ def test_forces_of_joints():
     b.body("bar", mass=2.0, center=(0, 0, -0.5), inertia=(0.1, 0.1, 0.01))
     b.joint("hinge", "revolute", "world", "bar", axis=(0, 1, 0), position=(0.3, 0, 0))
     run = da.simulate(b.build(), 0.1, [0.0])
-    (hinge,) = scene_of(run, forces="joints").forces
+    (hinge,) = picture_of(run, forces="joints").forces
     np.testing.assert_allclose(hinge.vectors[-1], (0, 0, 2 * G), atol=1e-6)
     np.testing.assert_allclose(hinge.points[-1], (0.3, 0, 0), atol=1e-9)
     assert hinge.kind == "unique"
-    assert not scene_of(run).forces
+    assert not picture_of(run).forces
     with pytest.raises(da.ModelError, match="True, False or 'joints'"):
-        scene_of(run, forces="all")
+        picture_of(run, forces="all")
 
 
 def test_overlay_and_lines(run):
-    scene = scene_of(run, overlay=[run], lines=["crank_hinge", "pin"])
+    scene = picture_of(run, overlay=[run], lines=["crank_hinge", "pin"])
     np.testing.assert_allclose(scene.ghosts[0][1], scene.positions)
     assert list(scene.lines) == ["crank_hinge", "pin"]
     np.testing.assert_allclose(scene.lines["crank_hinge"][[0, -1]], run["crank_hinge"][[0, -1]])
     with pytest.raises(da.ModelError, match="did you mean 'crank_hinge'"):
-        scene_of(run, lines=["crank_hingee"])
+        picture_of(run, lines=["crank_hingee"])
     with pytest.raises(da.ModelError, match="one number for each"):
-        scene_of(run, lines={"x": [1.0, 2.0]})
+        picture_of(run, lines={"x": [1.0, 2.0]})
     with pytest.raises(da.ModelError, match="direction from which one looks"):
-        scene_of(run, view=(0, 0, 0))
+        picture_of(run, view=(0, 0, 0))
 
 
 def test_systems_without_bodies_say_so():
