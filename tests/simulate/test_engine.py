@@ -134,7 +134,7 @@ def test_the_engine_finds_the_events_of_its_plain_twin(case):
     np.testing.assert_allclose(fast.v[-1], plain.v[-1], rtol=0, atol=1e-7)
 
 
-@pytest.mark.parametrize("method", ["auto", "hybrid", "events", "dop853"])
+@pytest.mark.parametrize("method", ["auto", "hybrid", "dop853", "radau"])
 def test_every_name_of_the_engine_finds_two_blocks_on_a_belt(method):
     """Against forty digits; where all contacts stick their rows depend on each other."""
     run = da.simulate(two_blocks(), 11.0, [0.0, 0.0], [0.3, 0.3], method=method, rtol=1e-12, atol=1e-14)
