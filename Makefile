@@ -20,6 +20,7 @@ $(STAMP): pyproject.toml
 
 demo: $(STAMP)
 	$(BIN)/dalembert demo
+	$(BIN)/dalembert warm  # what else there is to compile, so that no later call waits for it
 
 test: $(STAMP)
 	$(MAKE) --jobs=2 lint types layers

@@ -186,3 +186,21 @@ def test_progress_is_a_word_and_nothing_is_shown_in_files(capsys):
     assert capsys.readouterr().out == ""
     with pytest.raises(da.ModelError, match="progress="):
         da.simulate(system, 0.5, [1.0, 1.0], [0.0, 0.0], progress="yes")
+
+
+@pytest.mark.parametrize("kind", ["PointInPlane", "PointOnLine", "Revolute", "Prismatic", "Cylindrical", "Planar"])
+def test_directions_that_turn_with_a_held_frame_are_refused_in_time(kind):
+    """At one instant they are those of the frame; in time nobody knows where they are fixed, and steps would crawl."""
+    b = da.Builder("arm")
+    b.body("upper", mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
+    b.joint("shoulder", "revolute", parent="world", child="upper", axis=(0, 1, 0))
+    b.body("fore", mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.1, 0.1))
+    b.joint("elbow", "revolute", parent="upper", child="fore", axis=(0, 1, 0), position=(1, 0, 0))
+    b.frame("hand", "fore", position=(1, 0, 0))
+    m = b.build().constrain(getattr(da, kind)("hand"))
+    assert m.solve([0.2, 0.3], [0.0, 0.0]).status.answered
+    for run in (lambda: da.simulate(m, 0.1, [0.2, 0.3]), lambda: da.Problem(m)):
+        with pytest.raises(da.DalembertError, match=r"'hand' .* turn with it.*at= .* or other="):
+            run()
+    placed = b.build().constrain(da.PointInPlane("hand", at=m.kinematics([0.2, 0.3], "hand")))
+    assert da.simulate(placed, 0.1, [0.2, 0.3]).ok

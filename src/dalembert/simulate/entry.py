@@ -561,6 +561,7 @@ def _mark_simplified(session: Session) -> None:
 def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Array]:
     """Return the initial state on the constraints, or refuse it with the row that it misses."""
     from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.mechanism.rows import refuse_turning_rows
 
     q = system.neutral() if q is None else finite_vector(q, system.configuration_names, "q")
     if not isinstance(system, Mechanism):
@@ -569,6 +570,7 @@ def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Arra
     q = system.normalize(q) if np.abs(system.normalize(q) - q).max(initial=0.0) < CONSISTENT else q
     if isinstance(system, Mechanism):
         system.manifold.refuse_off_manifold(q)
+        refuse_turning_rows(system)
     if not system.names:
         return q, v
     held = np.array(system.holonomic, dtype=bool)

@@ -63,6 +63,11 @@ class Constraint:
         """Return for each row whether it has a residual: something that configurations must fulfil."""
         return (True,) * len(self.row_names())
 
+    @property
+    def turning(self) -> bool:
+        """Whether rows have directions that turn with a frame which is held: they mean one instant, no motion."""
+        return False
+
     def angular(self) -> tuple[bool, ...]:
         """Return for each row whether it is about angles: its reaction is then a moment in N m, not a force in N."""
         return (False,) * len(self.row_names())
@@ -102,7 +107,8 @@ class Pair(Constraint):
     at
         Where in `other`: a position (3,), a pair (rotation, position), a 4x4 matrix, or, instead of `other`, the name
         of a frame. Without `other` and `at` the frame is held where it is: its rows act on velocities and have no
-        residual.
+        residual. Directions are then those of the frame at this instant; a motion in time needs to know where they
+        are fixed.
     placement
         Where on `frame`: numbers, likewise.
     """
@@ -132,6 +138,11 @@ class Pair(Constraint):
     def held(self) -> bool:
         """Whether the frame is held where it is."""
         return self.other is None and self.at is None
+
+    @property
+    def turning(self) -> bool:
+        """Whether rows have directions that turn with the frame which is held: they mean one instant, no motion."""
+        return self.held and 3 * len(self.vectors) < len(self.row_names())
 
     @property
     def label(self) -> str:

@@ -208,3 +208,14 @@ def drift_size(mechanism: Mechanism, A: Array, v: Any) -> Array:
     kp, kd = np.max(gains, axis=0) if gains else (0.0, 0.0)
     lever = np.maximum(np.abs(A).max(axis=(-2, -1), initial=0.0), mechanism._levers.longest)
     return np.asarray(lever * (speed**2 + kd * speed + kp))
+
+
+def refuse_turning_rows(mechanism: Mechanism) -> None:
+    """Refuse, for a motion in time, rows along directions that turn with a frame which is held where it is."""
+    for constraint in mechanism.all_constraints:
+        if constraint.turning:
+            raise ModelError(
+                f"constraint {constraint.label!r} ({constraint.kind}) holds its frame where it is, along directions that "
+                "turn with it: that means one instant. For a motion in time say where they are fixed, by at= (numbers "
+                "on the ground) or other= (a frame)"
+            )

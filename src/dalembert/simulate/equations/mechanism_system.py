@@ -16,6 +16,7 @@ from dalembert.model.constraints.all_rows import assemble
 from dalembert.model.constraints.primitives import SINGLE
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.rows import refuse_turning_rows
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.chart import chart
@@ -62,6 +63,7 @@ class MechanismSystem:
 
     def __init__(self, mechanism: Mechanism, time: ca.SX | None = None) -> None:
         _require_rates(mechanism)
+        refuse_turning_rows(mechanism)
         self.mechanism = self.moving = mechanism
         self.coordinates, self.names, self.holonomic = mechanism.coordinates, mechanism.names, mechanism.holonomic
         self.base = mechanism.neutral()
