@@ -215,7 +215,7 @@ def refuse_turning_rows(mechanism: Mechanism) -> None:
     for constraint in mechanism.all_constraints:
         if constraint.turning:
             raise ModelError(
-                f"constraint {constraint.label!r} ({constraint.kind}) holds its frame where it is, along directions that "
-                "turn with it: that means one instant. For a motion in time say where they are fixed, by at= (numbers "
-                "on the ground) or other= (a frame)"
+                f"constraint {constraint.label!r} ({constraint.kind}) holds its frame where it is, along directions "
+                "that turn with it: that means one instant. For a motion in time say where they are fixed, by at= "
+                "(numbers on the ground) or other= (a frame)"
             )
