@@ -131,7 +131,7 @@ def test_a_row_may_have_a_small_part_in_a_dependence(part):
     assert solve(M, A, rng.normal(size=6), c)[2] == Status.REDUNDANT
     assert solve(M, A, rng.normal(size=6), c + np.eye(3)[0])[2] == Status.INCONSISTENT
     A[0] += [0.01, 0, 0, 0, 0, 0.01]
-    assert not solve(M, A, rng.normal(size=6), c)[2].solved
+    assert not solve(M, A, rng.normal(size=6), c)[2].answered
 
 
 @pytest.mark.parametrize("size", [1e-2, 1e-4, 1e-7])

@@ -280,7 +280,7 @@ def _redundant_contacts(page: Report, run: Trajectory) -> None:
 
 
 COMPARED = {
-    "exact, events": {"method": "events"},
+    "exact, events": {"method": "hybrid"},
     "exact, fixed step": {"method": "fixed", "resolver": "exact"},
     "flowchart": {"method": "fixed", "resolver": "flowchart"},
     "flowchart, short form": {"method": "fixed", "resolver": "flowchart", "form": "short"},
