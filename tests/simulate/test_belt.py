@@ -158,6 +158,3 @@ def test_demo_belt_report(capsys, tmp_path, monkeypatch):
     assert code == 0
     assert "largest creep on the belt       0.0e+00" in out
     assert (tmp_path / "dalembert-belt.html").read_text().count("<svg") == 3
-    code, _, err = called("demo", "--json", capsys=capsys)
-    assert code == 2
-    assert "belt" in err
