@@ -133,6 +133,27 @@ def test_inverse_gives_back_the_forces_of_a_run(tmp_path, capsys):
     assert json.loads(out)["failed"] == 0
 
 
+def test_inverse_takes_rates_from_the_table_and_instants_once(tmp_path, capsys):
+    """With velocities and accelerations in the table forces are exact, from its first row on; events stand twice."""
+    scene = da.scene("stanford_arm")
+    run = scene.run(every=0.02, duration=0.2)
+    run.to_csv(tmp_path / "motion.csv")
+    lines = (tmp_path / "motion.csv").read_text().splitlines()
+    (tmp_path / "motion.csv").write_text("\n".join([*lines[:4], lines[3], *lines[4:]]))
+    target = tmp_path / "torques.csv"
+    motion = str(tmp_path / "motion.csv")
+    code, out, _ = called("inverse", "stanford_arm", "--motion", motion, "-o", str(target), capsys=capsys)
+    assert code == 0
+    assert "spline" not in out
+    table = np.genfromtxt(target, delimiter=",", skip_header=1)
+    for k in (0, run.t.size // 2):
+        np.testing.assert_allclose(table[k, 1:], scene.force_at(run.t[k], run.q[k], run.v[k]), atol=1e-6)
+    (tmp_path / "motion.csv").write_text("\n".join([*lines[:4], lines[2], *lines[4:]]))
+    code, _, error = called("inverse", "stanford_arm", "--motion", motion, capsys=capsys)
+    assert code == 2
+    assert "times must grow; line 5" in error
+
+
 def test_sweep_prints_a_table_and_writes_it(tmp_path, capsys):
     arguments = ("sweep", "bouncing_ball", "--over", "restitution=0.2:0.8:3", "-o", str(tmp_path / "table.csv"))
     code, out, _ = called(*arguments, capsys=capsys)

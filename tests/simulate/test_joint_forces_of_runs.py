@@ -107,3 +107,57 @@ def test_a_lagrangian_has_no_joints():
     run = da.simulate(da.Lagrangian(x, v, 0.5 * v**2, 0.5 * x**2), 0.1, [1.0], [0.0])
     with pytest.raises(da.UnsupportedError, match="of a Mechanism"):
         _ = run.joint_forces
+
+
+def propped_bar():
+    """Return a bar on a hinge over two smooth supports: one reaction more than equations."""
+    b = da.Builder("bar")
+    b.body("bar", mass=2.0, center=(0.5, 0, 0), inertia=(0.01, 0.2, 0.2))
+    b.joint("hinge", "revolute", "world", "bar", axis=(0, 1, 0), position=(0, 0, 0.1))
+    for i, x in enumerate((0.5, 1.0)):
+        b.frame(f"foot {i}", "bar", position=(x, 0, -0.1))
+    return b.build()
+
+
+@pytest.mark.parametrize("options", [{"method": "hybrid"}, {"method": "moreau", "step": 1e-3}], ids=str)
+def test_loads_beside_redundant_contacts_are_not_called_unique(options):
+    feet = [da.Contact(da.Sphere(f"foot {i}", 0.0), friction=0.0) for i in range(2)]
+    forces = da.simulate(propped_bar(), 0.05, [0.0], [0.0], contacts=feet, **options).joint_forces
+    assert not forces["hinge"].unique[-1].any()
+    assert not forces.in_axes("world").unique[-1].any()
+    assert not any(forces[name].unique[-1].any() for name in forces.contacts)
+    assert "one answer of many" in forces.choice
+    assert "not unique" in str(forces).splitlines()[2]
+
+
+def test_time_steps_have_no_forces_at_their_first_sample():
+    """No step lies before it; a hinge without a motor transmits no moment about its axis, at no time."""
+    b = da.Builder("pendulum")
+    b.body("bob", mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.09, 0.09))
+    b.joint("hinge", "revolute", "world", "bob", axis=(0, 1, 0))
+    forces = da.simulate(b.build(), 0.1, [0.0], [0.0], method="moreau", step=1e-3).joint_forces
+    assert np.isnan(forces["hinge"].wrench[0]).all()
+    assert forces["hinge"].unique[1:].all()
+    assert not forces.not_unique
+    assert np.abs(forces["hinge"].moment[1:]).max() < 1e-3
+    assert forces.peak("hinge").force < 4.0
+    assert 2.5 < forces.equivalent_load("hinge") < 4.0
+    assert "elbow" not in forces
+    assert forces.get("elbow") is None
+    for call in (lambda: forces.equivalent_load("hinge", 0.0), lambda: forces.duty_cycle("hinge", np.nan)):
+        with pytest.raises(da.ModelError):
+            call()
+
+
+def test_motors_that_share_a_coordinate_have_no_force_of_their_own():
+    b = da.Builder("arm")
+    b.body("arm", mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.09, 0.09))
+    b.joint("hinge", "revolute", "world", "arm", axis=(0, 1, 0))
+    for name, gear in (("one", 2.0), ("two", 3.0)):
+        b.actuator(name, "hinge", gear=gear)
+    m = b.build()
+    forces = m.joint_forces([0.0], [0.0], m.torque([1.0, 1.0]))
+    assert forces["hinge"].working[4] == pytest.approx(5.0)
+    with pytest.raises(da.ModelError, match="one"):
+        forces["one"]
+    assert m.joint_forces([0.0], [np.inf]).status == da.Status.NONFINITE

@@ -294,7 +294,7 @@ def test_an_implicit_run_that_is_stopped_while_it_writes_keeps_its_start(monkeyp
 
 
 def test_a_run_whose_energy_breaks_is_called_inaccurate(monkeypatch):
-    import dalembert.simulate.entry as entry
+    from dalembert.simulate import entry
 
     monkeypatch.setattr(entry, "broken_balance", lambda run: "the energy balance is off by 3 J")
     run = da.simulate(given.bennett(), 0.1, rtol=1e-9)

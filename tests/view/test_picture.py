@@ -157,3 +157,12 @@ def test_systems_without_bodies_say_so():
     with pytest.raises(da.UnsupportedError, match="no bodies that could be drawn"):
         run.animate("never.html")
     assert "<pre>completed" in run._repr_html_()
+
+
+def test_fast_turns_have_frames_enough():
+    """Poses between frames are blended: a wheel of 40 rad/s has 80 frames a second, not 50."""
+    b = da.Builder("wheel", gravity=(0, 0, 0))
+    b.body("wheel", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("axle", "revolute", parent="world", child="wheel", axis=(0, 1, 0))
+    run = da.simulate(b.build(), 2.0, [0.0], [40.0])
+    assert np.diff(picture_of(run).t).max() * 40.0 <= 0.5 + 1e-9

@@ -22,8 +22,9 @@ FEWEST = 4
 class InverseCommand:
     """Inverse dynamics along a motion: a CSV table of times and coordinates becomes a table of joint forces.
 
-    Between its times the motion is a cubic spline. Coordinates that the table does not have stay where the scene's
-    start has them; where there are loops, the table has all of them (`dalembert simulate --csv` writes such tables).
+    Velocities and accelerations are the columns "joint.v" and "joint.a", where the table has them; else those of a
+    cubic spline, and the answer says so. Coordinates that the table does not have stay where the scene's start has
+    them; where there are loops, the table has all of them (`dalembert simulate --csv` writes such tables).
     Exit code 1 where the driven joints cannot cause the motion.
 
     For example:
@@ -62,7 +63,7 @@ class InverseCommand:
         writable(self.output, (".csv",), "-o")
         scene = scene_of(self.file, self.set, self.packages, self.base)
         m = scene.mechanism
-        t, q, v, a = self._states(scene)
+        t, q, v, a, splined = self._states(scene)
         actuated = list(self.actuated) or None
         answer = m.inverse(q, v, a, t, actuated=actuated)
         tau, status = (answer, np.zeros(t.size, int)) if isinstance(answer, np.ndarray) else (answer.tau, answer.status)
@@ -72,7 +73,7 @@ class InverseCommand:
         if self.output is not None:
             self.output.write_text(_table(t, m.coordinates, tau), encoding="utf-8")
         if self.json:
-            print_json({"peaks": peaks, "samples": t.size, "failed": failed.size,
+            print_json({"peaks": peaks, "samples": t.size, "failed": failed.size, "splined": splined,
                         "written": [] if self.output is None else [self.output]})  # fmt: skip
         else:
             width = max(len(name) for name in m.coordinates)
@@ -81,12 +82,16 @@ class InverseCommand:
                 print(f"{name.ljust(width)}  {each['peak'] + 0.0:12.5g}  {each['at']:.4g}")
             if failed.size:
                 print(f"{failed.size} of {t.size} samples have no answer, the first at t = {t[failed[0]]:g} s")
+            if splined:
+                named = ", ".join(splined[:4]) + (" ..." if splined[4:] else "")
+                print(f"accelerations of {named} are those of a cubic spline: as good as the table is dense; columns")
+                print("'NAME.v' and 'NAME.a' are taken as they are")
             if self.output is not None:
                 print(f"written: {self.output}")
         return 1 if failed.size else 0
 
     def _states(self, scene: Any) -> tuple[Any, ...]:
-        """Return times, configurations, velocities and accelerations of the table."""
+        """Return times, configurations, velocities and accelerations of the table, and whose are those of a spline."""
         from scipy.interpolate import CubicSpline
 
         from dalembert.scenes.expressions import read_table, table_column
@@ -97,8 +102,13 @@ class InverseCommand:
                              "mechanism.inverse(q, v, a)")  # fmt: skip
         columns = read_table(self.motion)
         t = table_column(columns, "t", self.motion)
-        if t.size < FEWEST or not (np.diff(t) > 0).all():
-            raise ModelError(f"{self.motion}: times must grow, and be {FEWEST} at least")
+        if (np.diff(t) < 0).any():
+            k = int(np.flatnonzero(np.diff(t) < 0)[0])
+            raise ModelError(f"{self.motion}: times must grow; line {k + 3} has t = {t[k + 1]:g} after {t[k]:g}")
+        last = np.append(np.diff(t) > 0, True)  # of an instant that is there twice, before and after an event
+        columns, t = {name: values[last] for name, values in columns.items()}, t[last]
+        if t.size < FEWEST:
+            raise ModelError(f"{self.motion} has {t.size} times; a motion needs at least {FEWEST}")
         q0, _ = scene.start
         q, v, a = np.tile(q0, (t.size, 1)), np.zeros((t.size, m.nv)), np.zeros((t.size, m.nv))
         moved = [name for name in columns if name in m.configuration_names]
@@ -107,9 +117,10 @@ class InverseCommand:
             raise ShapeError(f"{self.motion} has no column that is called like a coordinate; there are {words}")
         for name in moved:
             k = m.configuration_names.index(name)
-            spline = CubicSpline(t, columns[name])
-            q[:, k], v[:, k], a[:, k] = spline(t), spline(t, 1), spline(t, 2)
-        return t, q, v, a
+            q[:, k] = columns[name]
+            v[:, k] = columns[f"{name}.v"] if f"{name}.v" in columns else CubicSpline(t, q[:, k])(t, 1)
+            a[:, k] = columns[f"{name}.a"] if f"{name}.a" in columns else CubicSpline(t, v[:, k])(t, 1)
+        return t, q, v, a, [name for name in moved if f"{name}.a" not in columns]
 
 
 def _failed(tau: Any, status: Any) -> Any:

@@ -1,7 +1,11 @@
 """Joint forces along a run: loads of bearings over time, their peaks, their share of the time; contacts included.
 
 The wrenches are those of the samples' accelerations, multipliers and contact forces, by one call of a kernel for all
-samples (`model/mechanism/joint_forces.py`). A run with time stepping (`moreau`) has the mean forces of its steps.
+samples (`model/mechanism/joint_forces.py`). A run with time stepping (`moreau`) has the mean forces of its steps: none
+belong to its first sample, and those of a step with an impact grow as the step shrinks. Other runs leave impacts out;
+`run.impacts` has them.
+
+Contact forces are taken as they are. Where they are not unique, or nobody has looked, no wrench is called unique.
 """
 
 from __future__ import annotations
@@ -14,9 +18,10 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.model.mechanism.joint_forces import JointForce, JointForces
+from dalembert.model.mechanism.joint_forces import COMPONENTS, JointForce, JointForces
 from dalembert.model.mechanism.known_motion import MotionSamples
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.simulate.events.record import Mode
 from dalembert.status import Status
 from dalembert.types import Array
 
@@ -53,10 +58,18 @@ class JointForceHistory(JointForces):
         Times of the samples, seconds.
     contacts
         Loads of contacts by name.
+    contacts_unique
+        Per sample whether the forces of all contacts are unique, (N,).
     """
 
     t: Array = field(default_factory=lambda: np.zeros(0))
     contacts: dict[str, ContactLoad] = field(default_factory=dict, repr=False)
+    contacts_unique: Array = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
+
+    def in_axes(self, axes: str) -> JointForceHistory:
+        """Return the same wrenches in other axes: "child", "parent" or "world"."""
+        turned = super().in_axes(axes)
+        return replace(turned, unique=turned.unique & self.contacts_unique[:, None, None])
 
     def __getitem__(self, name: str) -> JointForce:
         """Return the wrench of a joint, loop, constraint or spring; of a contact the force, in world axes."""
@@ -64,7 +77,7 @@ class JointForceHistory(JointForces):
             return super().__getitem__(name)
         load = self.contacts[name]
         wrench = np.concatenate([load.force, np.zeros_like(load.force)], axis=1)
-        none, sure = np.zeros((len(wrench), 0, 6)), np.ones(wrench.shape, dtype=bool)
+        none, sure = np.zeros((len(wrench), 0, 6)), np.broadcast_to(self.contacts_unique[:, None], wrench.shape)
         return JointForce(name, "contact", load.child, load.parent, "world", wrench, 0.0 * wrench, sure, none)
 
     def __iter__(self) -> Iterator[str]:
@@ -89,24 +102,33 @@ class JointForceHistory(JointForces):
 
     def duty_cycle(self, name: str, levels: Any, what: str = "force") -> Array:
         """Return the share of the time for which the force (or "moment") of a joint is at least as large as levels."""
-        size, weights = self._size(name, what), self._weights
-        return np.array([weights[size >= level].sum() for level in np.atleast_1d(floats(levels, "levels"))])
+        size, weights = self._size(name, what)
+        bounds = np.atleast_1d(floats(levels, "levels"))
+        if np.isnan(bounds).any():
+            raise ModelError("levels of a duty cycle must be numbers; one is nan")
+        return np.array([weights[size >= level].sum() for level in bounds])
 
     def equivalent_load(self, name: str, exponent: float = 3.0, what: str = "force") -> float:
         """Return the steady load that wears a bearing as much: (mean of load^exponent)^(1/exponent) over time.
 
         The exponent of ISO 281 is 3 for ball bearings and 10/3 for roller bearings, at a steady speed.
         """
-        size = self._size(name, what)
+        if not exponent > 0.0:
+            raise ModelError(f"exponent={exponent!r} must be positive; 3 is that of ball bearings")
+        size, weights = self._size(name, what)
         largest = float(size.max(initial=0.0))
         if not largest > 0.0:
             return 0.0
-        return largest * float((self._weights * (size / largest) ** exponent).sum()) ** (1.0 / exponent)
+        return largest * float((weights * (size / largest) ** exponent).sum()) ** (1.0 / exponent)
 
-    def _size(self, name: str, what: str) -> Array:
+    def _size(self, name: str, what: str) -> tuple[Array, Array]:
+        """Return the loads of the samples that have an answer, and the share of the time that each stands for."""
         if what not in ("force", "moment"):
             raise ModelError(f"what={what!r} is not one of 'force', 'moment'")
-        return np.linalg.norm(getattr(self[name], what), axis=1)
+        size = np.linalg.norm(getattr(self[name], what), axis=1)
+        answered = np.isfinite(size)
+        weights = np.where(answered, self._weights, 0.0)[answered]
+        return size[answered], weights / weights.sum() if weights.sum() > 0.0 else weights
 
     @property
     def _weights(self) -> Array:
@@ -122,6 +144,8 @@ class JointForceHistory(JointForces):
         head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}"
         head += f"  {'load, N':>10}"
         open_ones, lines = self.not_unique, []
+        if not self.contacts_unique.all():
+            open_ones |= dict.fromkeys(self.contacts, COMPONENTS[:3])
         for name, peak in self.peaks.items():
             load = self.equivalent_load(name)
             mark = f"  not unique: {', '.join(open_ones[name])}" if name in open_ones else ""
@@ -147,13 +171,37 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
         )
     arrays = (run.q, run.v, run.acceleration, run.multipliers)
     finite = np.logical_and.reduce([np.isfinite(x).all(axis=1) for x in arrays])
+    if run.method == "moreau" and finite.size > 1:
+        finite[0] = False  # no step lies before it
     status = np.where(finite, int(Status.REDUNDANT), int(Status.NONFINITE))  # ranks of all samples are looked at
     q, v, a, lam = (np.where(finite[:, None], x, x[:1] if x is run.q else 0.0) for x in arrays)
     known = MotionSamples.of(m, q, v, a, lam, run.t, status)
     contacts = contact_loads(run)
     forces = replace(known, external=outer_forces(m, run.q, contacts)).joint_forces()
     base = {each.name: getattr(forces, each.name) for each in fields(JointForces)}
-    return JointForceHistory(**base, t=run.t, contacts=contacts)
+    alone = contacts_unique(run)
+    if not alone.all():
+        base["unique"] = forces.unique & alone[:, None, None]
+        base["choice"] = (
+            f"but for the contacts {forces.choice}; in {int((~alone).sum())} of {alone.size} samples the forces of "
+            "contacts are one answer of many, or were not examined, and so are the wrenches that go with them"
+        )
+    return JointForceHistory(**base, t=run.t, contacts=contacts, contacts_unique=alone)
+
+
+def contacts_unique(run: Trajectory) -> Array:
+    """Return per sample whether the contacts, friction of joints included, leave no choice of their forces, (N,).
+
+    From event to event the rows of the mode are ranked at every sample. Time steps rank nothing: there one contact of
+    a mechanism without constraints is sure, and nothing else.
+    """
+    N = run.t.size
+    if not run.contacts or np.asarray(run.modes).size == 0:
+        return np.ones(N, dtype=bool)
+    closed = (np.asarray(run.modes).reshape(N, -1) != int(Mode.OPEN)).sum(axis=1)
+    if run.method == "moreau" or "contact_status" not in run.samples:
+        return (closed == 0) | ((closed == 1) & (len(run.moving.names) == 0))
+    return (closed == 0) | (np.asarray(run.samples["contact_status"]).reshape(N) == int(Status.UNIQUE))
 
 
 def contact_loads(run: Trajectory) -> dict[str, ContactLoad]:

@@ -28,6 +28,9 @@ from dalembert.view.shapes import PALETTE, PIN, THICKNESS, Drawing, Shape, along
 RATE = 50.0
 """Frames per second of a page."""
 
+TURN = 0.5
+"""Radians that a joint turns from frame to frame at most, as far as `MOST_FRAMES` go: poses between two are blended."""
+
 MOST_FRAMES = 1500
 """Frames of a page; longer runs have fewer a second."""
 
@@ -256,12 +259,21 @@ def _picture_of_run(
     return picture
 
 
+def frames_per_second(run: Trajectory, usual: float = RATE) -> float:
+    """Return a rate at which no joint turns by more than `TURN` from frame to frame, the usual one at least."""
+    turns = np.array([turn for joint in run.moving.joints for turn in KINDS[joint.kind].angular], dtype=bool)
+    fastest = float(np.nanmax(np.abs(run.v[:, turns]), initial=0.0)) if turns.any() else 0.0
+    duration = float(run.t[-1] - run.t[0])
+    most = MOST_FRAMES / duration if duration > 0.0 else usual
+    return min(max(usual, fastest / TURN if np.isfinite(fastest) else usual), max(most, 1.0 / max(duration, 1.0)))
+
+
 def frame_times(run: Trajectory, rate: float | None) -> Array:
     """Return the times of the frames of a run."""
     start, end = float(run.t[0]), float(run.t[-1])
     if end <= start:
         return np.array([start])
-    count = int(np.ceil((end - start) * (RATE if rate is None else float(rate)))) + 1
+    count = int(np.ceil((end - start) * (frames_per_second(run) if rate is None else float(rate)))) + 1
     return np.linspace(start, end, min(max(count, 2), MOST_FRAMES if rate is None else 20 * MOST_FRAMES))
 
 

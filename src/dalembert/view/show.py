@@ -12,7 +12,7 @@ from typing import Any
 from dalembert.errors import DalembertError, ModelError
 from dalembert.names import near_matches
 from dalembert.view.page import Animation, page_of
-from dalembert.view.picture import Picture, picture_of
+from dalembert.view.picture import Picture, frames_per_second, picture_of
 
 HEIGHT = 460
 """Height of a picture in a notebook, pixels."""
@@ -74,7 +74,8 @@ def animate(run: Any, path: Any = None, **options: Any) -> Any:
         return Animation(page_of(picture_of(run, **options)), HEIGHT)
     place, write = _writer(path)
     if place.suffix.lower() != ".html":
-        options.setdefault("rate", 25.0)
+        blended = place.suffix.lower() == ".svg"  # films show frames alone
+        options.setdefault("rate", frames_per_second(run, 25.0) if blended else 25.0)
     write(picture_of(run, **options), place)
     return place
 

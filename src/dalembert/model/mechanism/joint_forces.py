@@ -180,7 +180,8 @@ class JointForces(Mapping[str, JointForce]):
     @property
     def not_unique(self) -> dict[str, tuple[str, ...]]:
         """Per joint that has any, its components that the constraints leave open (in any sample of a batch)."""
-        open_ones = np.asarray(~self.unique.reshape(-1, *self.unique.shape[-2:]).all(axis=0))
+        answered = np.isfinite(self.wrenches).all(axis=(-2, -1), keepdims=True)
+        open_ones = np.asarray((~self.unique & answered).reshape(-1, *self.unique.shape[-2:]).any(axis=0))
         named = zip(self.names, open_ones, strict=True)
         return {name: tuple(np.array(COMPONENTS)[row].tolist()) for name, row in named if row.any()}
 
@@ -207,6 +208,13 @@ class JointForces(Mapping[str, JointForce]):
 
     def __len__(self) -> int:
         return len(self.table)
+
+    def __contains__(self, name: object) -> bool:
+        return name in tuple(self)
+
+    def get(self, name: str, default: Any = None) -> Any:
+        """Return the wrench of a joint, or the default where there is none of that name."""
+        return self[name] if name in self else default  # noqa: SIM401 - this is that method
 
     def in_axes(self, axes: str) -> Self:
         """Return the same wrenches in other axes: "child", "parent" or "world"."""

@@ -6,6 +6,7 @@ another says what the family of the multipliers does to these.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -85,6 +86,7 @@ class MotionSamples:
         if drive is not None:
             drive = np.broadcast_to(vectors(drive, n, "force"), (*shape, n)).reshape(count, n)
         (q, v, a, lam), (t, codes) = flat, rest
+        codes = np.where(np.isfinite(v).all(axis=1), codes, int(Status.NONFINITE))
         return cls(mechanism, shape, q, v, a, lam, t, codes, drive=drive)
 
     @property
@@ -118,8 +120,10 @@ class MotionSamples:
         """Return what every motor adds to the wrench of its joint, in the child's axes."""
         if self.drive is None:
             return {}
-        motors = {}
+        motors, count = {}, Counter(motor.coordinate for motor in self.mechanism.actuators)
         for motor in self.mechanism.actuators:
+            if count[motor.coordinate] > 1:
+                continue  # forces along coordinates do not say how motors on one of them share it
             place = self.mechanism.index_v(motor.coordinate).start
             i = int(np.searchsorted(self.mechanism.manifold.v_start[:-1], place, side="right")) - 1
             joint = self.mechanism.joints[i]
@@ -239,7 +243,8 @@ class InverseDynamics:
         driven = np.ones(self.mechanism.nv, dtype=bool)
         driven[self._passive] = False
         level = np.array([negligible_level(float(x)) for x in family.noise])[:, None]
-        return ((change <= level * np.maximum(sizes, 0.0)) | ~driven).reshape(*known.shape, -1)
+        alone = (change <= level * np.maximum(sizes, 0.0)) | ~driven
+        return (alone & known.solved[:, None]).reshape(*known.shape, -1)
 
     @cached_property
     def joint_forces(self) -> JointForces:
@@ -254,7 +259,7 @@ class InverseDynamics:
         family = T.reshape(*known.shape, *T.shape[1:])
         unique = unique_components(family, self._family.noise.reshape(known.shape), length_of(self.mechanism))
         basis = np.swapaxes(self._family.basis, 1, 2)
-        words = f"least sum of squares of the motors' forces; {forces.choice}" if T.any() else forces.choice
+        words = "the motors' forces of least squares, of all that cause this motion" if T.any() else forces.choice
         return replace(
             forces, family=family, unique=unique & known.solved.reshape(known.shape)[..., None, None], choice=words,
             multiplier_family=basis.reshape(*known.shape, *basis.shape[1:]), status=self.status, given="motors' forces",
