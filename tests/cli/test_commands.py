@@ -102,8 +102,9 @@ def test_errors_are_data_where_data_is_asked_for(capsys):
     assert err.startswith("dalembert: error: ")
 
 
-def test_a_pipe_that_is_closed_early_is_no_error():
-    command = f"{sys.executable} -m dalembert scenes stanford_arm; echo code $? >&2"
+@pytest.mark.parametrize("words", ["scenes stanford_arm", "simulate --help"])
+def test_a_pipe_that_is_closed_early_is_no_error(words):
+    command = f"{sys.executable} -m dalembert {words}; echo code $? >&2"
     run = subprocess.run(["bash", "-c", f"({command}) | true"], capture_output=True, text=True)
     assert "Traceback" not in run.stderr
     assert "dalembert: error" not in run.stderr

@@ -143,3 +143,12 @@ def test_the_page_on_scenes_names_every_table_and_key():
 def _parts(kind):
     """Return a type and those that it is made of."""
     return [kind, *(part for each in get_args(kind) for part in _parts(each))]
+
+
+def test_masses_that_no_body_has_are_refused(tmp_path):
+    """Whoever types a scene is told at once; robot files of others are read with a warning."""
+    text = da.scene("double_pendulum").text
+    file = tmp_path / "light.toml"
+    file.write_text(re.sub(r"mass = [^\n]*", "mass = -0.8", text, count=1))
+    with pytest.raises(da.ModelError, match=r"light.toml:\d+: body .* the mass is negative"):
+        da.scene(file).mechanism  # noqa: B018

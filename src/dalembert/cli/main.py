@@ -69,7 +69,18 @@ def command_class(name: str) -> Any:
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
-    """Run the command line; exits the process."""
+    """Run the command line; exits the process, also where nobody reads on what help prints."""
+    try:
+        try:
+            _answer(arguments)
+        finally:
+            sys.stdout.flush()
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to complain at exit
+        raise SystemExit(BROKEN_PIPE) from None
+
+
+def _answer(arguments: Sequence[str] | None) -> None:
     given = list(sys.argv[1:] if arguments is None else arguments)
     if "--version" in given or "-V" in given:
         print(f"dalembert {__version__}")

@@ -212,7 +212,7 @@ class Scene:
                 values = {word: self._number(getattr(spring, word)) for word in ("stiffness", "rest", "damping")}
                 b.spring(spring.name, spring.frame, spring.other, source=self.source("spring", k), **values)
         with self.at():
-            return b.build(content.base)
+            return b.build(content.base, strict=True)
 
     def _constraint(self, table: ConstraintTable, mechanism: Mechanism) -> Any:
         kind = lookup(table.kind, {kind.kind.replace(" ", "_"): kind for kind in CONSTRAINTS}, "kind of constraint")
