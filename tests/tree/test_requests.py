@@ -134,7 +134,8 @@ def test_samples_that_are_not_finite_are_flagged():
     q, v, a = states(model, 4)
     v[2, 1] = np.nan
     result = mechanism.compile("aba").call(q, v, a)
-    assert result.status.tolist() == [0, 0, 1, 0]
+    good, bad = da.Status.FINITE, da.Status.NONFINITE
+    assert result.status.tolist() == [good, good, bad, good]
 
 
 def test_a_frame_must_be_named():
