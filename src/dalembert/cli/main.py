@@ -118,8 +118,7 @@ def run(command: Any, debug: bool) -> int:
             sys.stdout.flush()
             return code
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # nothing is left to complain at exit
-        return BROKEN_PIPE
+        raise  # no fault of the command: `main` answers it
     except (DalembertError, OSError) as error:
         if debug:
             traceback.print_exc()
