@@ -34,10 +34,12 @@ def probe(
     groups: Sequence[int] | None = None,
     digits: float = BUILT,
     moves: bool = False,
+    units: Array | None = None,
 ) -> Conditioning:
     """Return what M and A at N configurations ask for; `groups` (m,) says which rows have one scale.
 
-    Of a system that `moves` somewhere, configurations in which it is locked have a rank of their own.
+    Of a system that `moves` somewhere, configurations in which it is locked have a rank of their own. Rows of zeros
+    take the size of others, in the `units` (m,) in which these can be compared.
     """
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
     plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)
@@ -45,8 +47,9 @@ def probe(
     massless = light or any(_spectrum(m)[0] < NEARLY_MASSLESS for m in M)
     conditioning = weighed if massless else plain
     heavy = _diagonals(conditioning.H).max(initial=0.0) or 1.0
-    typical, _ = _typical(_diagonals(conditioning.G), groups, 1.0 / heavy)
-    sizes, still = _typical((A * A).sum(axis=2), groups, 1.0)
+    units = np.ones(A.shape[1]) if units is None else units
+    typical, _ = _typical(_diagonals(conditioning.G), groups, 1.0 / heavy, units)
+    sizes, still = _typical((A * A).sum(axis=2), groups, 1.0, units)
     implied, sums = _dependences(conditioning.H, A, typical, digits, moves)
     return Conditioning(
         massless,
@@ -158,14 +161,14 @@ def _scales(P: Float[Array, "N k k"]) -> tuple[float, ...]:
     return _tuple(np.where(middle > 0, middle, 1.0) ** -0.5)
 
 
-def _typical(sizes: Float[Array, "N m"], groups: Sequence[int], otherwise: float) -> tuple[Array, Array]:
-    """Return the median size of each row, the largest of its group (m,), and which are zero (m,).
+def _typical(sizes: Float[Array, "N m"], groups: Sequence[int], otherwise: float, units: Array) -> tuple[Array, Array]:
+    """Return the median squared size of each row, the largest of its group (m,), and which are zero (m,).
 
-    Those take the largest of all, or `otherwise` where nothing moves.
+    Those take the largest of all, in the units of rows, or `otherwise` where nothing moves.
     """
     middle = _grouped(np.median(sizes, axis=0), groups)
-    idle = middle <= 0
-    return np.where(idle, middle.max(initial=0.0) or otherwise, middle), idle
+    still = middle <= 0
+    return np.where(still, ((middle / units**2).max(initial=0.0) or otherwise) * units**2, middle), still
 
 
 def _diagonals(P: Float[Array, "N k k"]) -> Array:

@@ -15,6 +15,7 @@ from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import BALANCED, CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, FLAT, LEAST_LOAD
 from dalembert.model.mechanism.precision import digits_of
 from dalembert.model.mechanism.project import closest, largest_residual
+from dalembert.model.mechanism.ranks import fitting_rank
 from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.types import Array
@@ -275,14 +276,18 @@ def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibr
 
 
 def _admissible(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, Array]:
-    """Return A (holonomic rows) and an orthonormal basis of its null space."""
+    """Return A (holonomic rows, as far as the rank goes) and an orthonormal basis of its null space."""
     A = np.asarray(mechanism.jacobian(q, t)).reshape(len(mechanism.names), mechanism.nv)
-    A = A[np.array(mechanism.holonomic, dtype=bool)]
-    if not A.shape[0]:
-        return A, np.eye(mechanism.nv)
-    _, s, Vt = np.linalg.svd(A)
+    held = np.array(mechanism.holonomic, dtype=bool)
+    if not held.any():
+        return A[held], np.eye(mechanism.nv)
+    known = fitting_rank(mechanism, q, t) if mechanism.nv <= LARGEST_SURVEYED else None
+    D = np.ones(len(A)) if known is None else known.scales
+    U, s, Vt = np.linalg.svd((D[:, None] * A)[held])
     rank = int(np.sum(s > digits_of(mechanism) * max(s[0], np.finfo(float).tiny)))
-    return A, Vt[rank:].T
+    if known is not None:
+        rank = min(rank, known.positions)
+    return (U[:, :rank] * s[:rank] / D[held][:, None]) @ Vt[:rank], Vt[rank:].T
 
 
 def _downhill(mechanism: Mechanism, q: Array, tau: Array, t: float) -> Array:

@@ -87,7 +87,9 @@ def multiplier_families(
     if passive is not None:
         M, A = M[:, passive][:, :, passive], A[:, :, passive]
     rank = fitting_rank(mechanism, q[0], float(t[0])) if passive is None else None
-    scales = rank.scales if rank is not None else _scales(mechanism, A)
+    scales = (
+        rank.scales if rank is not None else _scales(mechanism, mechanism.generic_rank(None, float(t[0])).moving(A))
+    )
     if A.shape[2]:
         U, s = metric_decompositions(A, M, scales)
     else:  # no coordinate is left that rows could act on

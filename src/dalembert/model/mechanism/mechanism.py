@@ -511,6 +511,15 @@ class Mechanism:
         return rows.angular_rows(self)
 
     @cached_property
+    def row_units(self) -> Array:
+        """Per row the size in which rows of lengths and of angles can be compared, (m,)."""
+        return rows.row_units(self)
+
+    def idle_rows(self, A: Array, gap: float = 0.0) -> Array:
+        """Return which rows move nothing within the model's digits, (m,), from A (N, m, nv); see `rows.idle_rows`."""
+        return rows.idle_rows(self, A, gap)
+
+    @cached_property
     def velocity_sizes(self) -> Array:
         """Per velocity one, or the model's size where it is that of a length, (nv,)."""
         return rows.velocity_sizes(self)

@@ -73,6 +73,8 @@ class GenericRank:
         Configurations that were looked at; 0 where none could be closed, and the rank is that of the first guess.
     weights : (m,)
         W, with which M + A^T W A stands for a singular M; zero where M is definite.
+    idle : (m,)
+        Rows of constraints that move nothing within the model's digits (`rows.idle_rows`).
     gap
         Largest residual over its size where the rank was decided: how far redundant rows contradict each other.
     """
@@ -87,6 +89,11 @@ class GenericRank:
     places: int
     gap: float
     weights: Array
+    idle: Array
+
+    def moving(self, A: Array) -> Array:
+        """Return the rows A (..., m, n), zero where they move nothing within the model's digits."""
+        return np.where(self.idle[:, None], 0.0, A) if self.idle.any() else A
 
     @property
     def redundant(self) -> bool:
@@ -259,6 +266,7 @@ class RankSurvey:
         self.digits = digits_of(mechanism)
         self.holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.sizes, self.scales = mechanism.row_sizes, np.ones(len(mechanism.names))
+        self.idle = np.zeros(len(mechanism.names), dtype=bool)
         self.definite = True
 
     def matrices(self, q: Array) -> tuple[Array, Array]:
@@ -292,16 +300,22 @@ class RankSurvey:
         """Return D A L^-T."""
         return self.scales[:, None] * B
 
-    def measure(self, q: Array) -> None:
-        """Set D from the sizes of rows at a configuration, the largest of each constraint and kind; zero has none."""
+    def measure(self, q: Array, gap: float = 0.0) -> None:
+        """Set D from the sizes of rows at a configuration, the largest of each constraint and kind; none of idle ones.
+
+        These take what rows of their kind have elsewhere, or those of the other kind by the mechanism's reach.
+        """
         norms = np.linalg.norm(self.rows(q)[1], axis=1)
         kinds = list(zip(self.m.row_groups, self.m.angular_rows, strict=True))
         largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == kind) for kind in kinds])
-        top = largest.max(initial=0.0)
+        self.idle = self.m.idle_rows(self.matrices(q)[1][None], gap)
+        units, active = self.m.row_units, np.where(self.idle, 0.0, largest)
+        top = (active / units).max(initial=0.0)
         for turns in (False, True):
             same = np.array([kind[1] == turns for kind in kinds])
-            peak = largest[same].max(initial=0.0) or top
-            largest[same] = np.where(largest[same] > IDLE_CONSTRAINT * peak, largest[same], peak)
+            peak = active[same].max(initial=0.0)
+            self.idle[same] |= active[same] <= IDLE_CONSTRAINT * peak
+            largest[same] = np.where(self.idle[same], peak or top * units[same], largest[same])
         self.scales = 1.0 / np.where(largest > 0.0, largest, 1.0)
 
     def structure(
@@ -343,10 +357,11 @@ class RankSurvey:
         """Return the largest rank at q, closed, and around it."""
         m = len(self.m.names)
         if not m:
-            return GenericRank(0, 0, 0, 1.0, 0.0, self.scales, self.sizes, 0, 0.0, np.zeros(0))
+            return GenericRank(0, 0, 0, 1.0, 0.0, self.scales, self.sizes, 0, 0.0, np.zeros(0), self.idle)
         self.measure(q)
         first = self.closed(q)
         limit = slack(self.m)
+        self.measure(first[0], first[1] if first[1] <= limit else 0.0)
         places = [first, *self.around(first[0])] if first[1] <= limit else [first]
         closed = [(place, gap) for place, gap in places if gap <= limit] or [first]
         best = (-1, 0.0, 0.0, 0.0)
@@ -358,7 +373,8 @@ class RankSurvey:
             positions = max(positions, self.structure(place, tolerance, rows=self.holonomic).rank)
         count = len(closed) if first[1] <= limit else 0
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))
-        return GenericRank(best[0], positions, m, best[1], best[2], self.scales, self.sizes, count, best[3], weights)
+        decided = (best[0], positions, m, best[1], best[2], self.scales, self.sizes, count, best[3], weights)
+        return GenericRank(*decided, self.idle)
 
 
 def definite(M: Array, A: Array) -> Array:

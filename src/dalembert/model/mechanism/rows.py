@@ -13,8 +13,9 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
-from dalembert.kkt.limits import LARGEST_ROUNDING, LEVER_ROUNDING
+from dalembert.kkt.limits import CLEAR, LARGEST_ROUNDING, LEVER_ROUNDING, TOUCHING
 from dalembert.model.mechanism.calls import call, with_columns
+from dalembert.model.mechanism.precision import digits_of
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -155,6 +156,33 @@ def velocity_sizes(mechanism: Mechanism) -> Array:
 def angular_rows(mechanism: Mechanism) -> tuple[bool, ...]:
     """Return per row whether its residual is an angle."""
     return tuple(bool(turns) for constraint in mechanism.all_constraints for turns in constraint.angular())
+
+
+def idle_rows(mechanism: Mechanism, A: Array, gap: float = 0.0) -> Array:
+    """Return of which constraints the rows of lengths, or of angles, move nothing within the model's digits, (m,).
+
+    A loop in a plane has rows across it, whose entries are the tilt of its axes: what its numbers leave of zero. Scaled
+    up for themselves they would pass for rows and lock the loop. So they are measured in the model's own units, at
+    configurations with the rows A (N, m, n) that are open by a part `gap` of their sizes: a hinge that a row of angles
+    holds turns by its cosine, levers of rows of lengths may be shorter than the model. Rows of other constraints than
+    those between frames have no such size, and none of them is idle.
+    """
+    digits, idle = digits_of(mechanism), np.zeros(len(mechanism.names), dtype=bool)
+    levers, groups = velocity_sizes(mechanism), np.array(mechanism.row_groups)
+    for rows, angular in mechanism._levers.geometric:
+        unit, limit = (1.0, max(CLEAR * digits, TOUCHING * gap**0.5)) if angular else (mechanism.reach, digits)
+        sizes = (np.abs(A[:, rows]) * levers / unit).max(axis=(0, 2), initial=0.0)
+        moving = np.isin(groups[rows], groups[rows[sizes > limit]])
+        idle[rows[~moving]] = True
+    return idle
+
+
+def row_units(mechanism: Mechanism) -> Array:
+    """Return per row the size in which rows of lengths and of angles can be compared, (m,): reach, or one."""
+    units = np.ones(len(mechanism.names))
+    for rows, angular in mechanism._levers.geometric:
+        units[rows] = 1.0 if angular else mechanism.reach
+    return units
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -58,10 +58,12 @@ def _block(mechanism: Mechanism, q: Any, v: Any, drift: Array, t: Any, metric: A
 
     M, A = mechanism.mass_matrix(q), mechanism.jacobian(q, t)
     digits, groups = digits_of(mechanism), mechanism.scale_groups
-    rank = _known_rank(mechanism, q, t)
-    if rank is not None and rank.dropped > digits:  # rows of short levers: their digits count CLEAR times
-        digits *= CLEAR
-    elif rank is not None:
+    usual = _usual_rank(mechanism, q, t)
+    if usual is not None:
+        A = usual.moving(A)
+        digits *= CLEAR if usual.dropped > digits else 1.0  # rows of short levers: their digits count so many times
+    rank = None if usual is None or digits > digits_of(mechanism) else _known_rank(mechanism, usual, q, t)
+    if rank is not None:
         from dalembert.model.mechanism.ranks import agreeing
 
         size = float(np.asarray(mechanism.drift_size(A, v)))
@@ -80,20 +82,28 @@ def _block(mechanism: Mechanism, q: Any, v: Any, drift: Array, t: Any, metric: A
     return system, rows.drift, rows.agree
 
 
-def _known_rank(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
+def _usual_rank(mechanism: Mechanism, q: Any, t: Any) -> GenericRank | None:
+    """Return the mechanism's rank, of one state the one that fits it; None where there are no rows, or too many."""
+    if not mechanism.names or not 0 < mechanism.nv <= LARGEST_SURVEYED:
+        return None
+    if np.ndim(q) != 1 or np.ndim(t) or not np.isfinite(np.asarray(q, dtype=float)).all():
+        return mechanism.generic_rank(None, float(np.ravel(t)[0]) if np.size(t) else 0.0)
+    from dalembert.model.mechanism.ranks import fitting_rank
+
+    return fitting_rank(mechanism, q, float(t))
+
+
+def _known_rank(mechanism: Mechanism, rank: GenericRank, q: Any, t: Any) -> GenericRank | None:
     """Return the mechanism's rank where rows depend on each other everywhere, beyond doubt; of one state.
 
     Where rows are neither dependent to the model's digits nor clearly independent, `model_rows` decides. Next to a
     singular configuration the rank counts as well, redundant or not, so that no row of it is dropped; at it to the last
     digit the rows that remain decide.
     """
-    if np.ndim(q) != 1 or np.ndim(t) or not mechanism.names or not 0 < mechanism.nv <= LARGEST_SURVEYED:
+    if np.ndim(q) != 1 or np.ndim(t) or not np.isfinite(np.asarray(q, dtype=float)).all():
         return None
-    if not np.isfinite(np.asarray(q, dtype=float)).all():
-        return None
-    from dalembert.model.mechanism.ranks import distance, fitting_rank
+    from dalembert.model.mechanism.ranks import distance
 
-    rank = fitting_rank(mechanism, q, float(t))
     digits = digits_of(mechanism)
     if not rank.places or rank.dropped > CLEAR * digits:
         return None
@@ -230,8 +240,8 @@ def _by_kkt(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) ->
     if rank is None or not rank.places:
         solution = mechanism.solve(q, v, force, t)
         return solution.acceleration, solution.multipliers, np.asarray(solution.status)
-    M, A = mechanism.mass_matrix(q), mechanism.jacobian(q, t)
-    system = KKT(M, A, mechanism.names, mechanism.coordinates, rank=rank.rank)
+    M, A = mechanism.mass_matrix(q), rank.moving(mechanism.jacobian(q, t))
+    system = KKT(M, A, mechanism.names, mechanism.coordinates, rank=rank.rank, groups=mechanism.scale_groups)
     solution = system.solve(_net_force(mechanism, q, v, force), mechanism.drift(q, v, t))
     a, lam, status = solution.acceleration, solution.multipliers, np.array(solution.status)
     finite = np.isfinite(M).all(axis=(1, 2)) & np.isfinite(A).all(axis=(1, 2))

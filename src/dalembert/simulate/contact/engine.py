@@ -10,7 +10,7 @@ import ctypes
 from collections.abc import Callable, Sequence
 from functools import cache
 from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -51,6 +51,9 @@ from dalembert.simulate.samples import bounds_between
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers.explicit_events import say_unresolved
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism.ranks import GenericRank
 
 SAMPLES, EVENTS_KEPT, NODES = 512, 512, 260
 """Rows of the buffers: samples, events, nodes of one step."""
@@ -187,7 +190,7 @@ class ContactEngine:
         self, system: ContactSystem, settings: EngineSettings, q: Array, v: Array, start: float, end: float,
         every: float | None = None, forces: Any = None, chart: Any = None, events: Any = None,
         callables: Sequence[Callable[..., Any]] = (), directions: Sequence[float] = (), terminal: Sequence[int] = (),
-        rank: int = -1, limbs: bool = False, event_names: Sequence[str] = (),
+        rank: GenericRank | None = None, limbs: bool = False, event_names: Sequence[str] = (),
     ) -> None:  # fmt: skip
         self.system, self.settings, self.forces, self.limbs = system, settings, forces, limbs
         self.event_names = list(event_names)
@@ -673,7 +676,7 @@ class ContactRun:
             self.system, settings, session.q, session.v, s.start, s.end, s.every, self.forces,
             Chart(session.system) if mechanical else None, session.event_function, session.event_callables,
             [int(each.direction) for each in session.watches], [int(each.terminal) for each in session.watches],
-            -1 if rank is None else int(rank.rank),
+            rank,
             touching and Limbs(np.asarray(session.system.mass_matrix(session.q))).any,
             [each.name for each in session.watches],
         )  # fmt: skip

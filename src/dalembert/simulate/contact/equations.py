@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
@@ -40,6 +40,9 @@ from dalembert.simulate.contact.mode_loops import DRY, HYPERBOLIC, OTHER, STRIBE
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Plane
 from dalembert.simulate.equations.codes import _kernel, _traced
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism.ranks import GenericRank
 
 OUTPUTS = ("M", "bias", "A", "drift", "phi", "psi", "gaps", "W", "u", "shift", "load", "axes", "applied", "balls")
 """What terms consist of, in the order of their memory; `applied` is the power of forces without a potential that `bias`
@@ -131,8 +134,8 @@ class ContactSystem:
             "feet": np.zeros((f, 3)), "cell_bounds": np.zeros((f, 4)),
         }  # fmt: skip
 
-    def table(self, rank: int = -1) -> dict[str, Array]:
-        """Return the contacts as arrays; `rank` is that of the constraint rows, where it is known."""
+    def table(self, rank: GenericRank | None = None) -> dict[str, Array]:
+        """Return the contacts as arrays; `rank` is that of the constraint rows, with their sizes, where it is known."""
         k, tables, several = self.k, [np.zeros(0)], self.contacts
         law, numbers = np.full(k, OTHER, np.int64), np.zeros((k, 6))
         for i, one in enumerate(several):
@@ -144,7 +147,8 @@ class ContactSystem:
             "tangents": _array([c.width for c in several], np.int64),
             "restitution": _array([c.restitution for c in several], float),
             "poisson": _array([c.poisson for c in several], bool), "law": law, "law_numbers": numbers,
-            "law_tables": np.concatenate(tables), "known_rank": np.array([rank], np.int64),
+            "law_tables": np.concatenate(tables), "known_rank": _array([-1 if rank is None else rank.rank], np.int64),
+            "row_sizes": np.zeros(len(self.holonomic)) if rank is None else 1.0 / rank.scales,
             "holonomic": _array([int(p) if h else -1 for p, h in zip(place, self.holonomic, strict=True)], np.int64),
         }  # fmt: skip
 

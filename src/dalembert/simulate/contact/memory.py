@@ -51,6 +51,7 @@ class EngineArrays(NamedTuple):
     law_tables: int
     holonomic: int
     known_rank: int
+    row_sizes: int
     # the mode
     closed: int
     slides: int

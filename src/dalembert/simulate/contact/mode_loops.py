@@ -269,10 +269,11 @@ def substitute(K, size, pivot, x):
 def choose(w):
     """Choose independent rows of the mode: constraint rows, normals of closed contacts, tangents of sticking ones.
 
-    Constraint rows by size, down to the rank of the system where that is known; contact rows one after the other.
+    Constraint rows by size, down to the rank of the system where that is known, beside the sizes that rows of their
+    constraint have: what tilted axes leave of a row is not scaled up. Contact rows one after the other.
     """
     mode_counts, known_rank, kept = whole(w, AT.mode_counts), whole(w, AT.known_rank), whole(w, AT.kept)
-    tangents = whole(w, AT.tangents)
+    tangents, row_sizes = whole(w, AT.tangents), vector(w, AT.row_sizes)
     closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
     A, M, W = matrix(w, AT.A), matrix(w, AT.M), matrix(w, AT.W)
     see_limbs(w)
@@ -287,7 +288,7 @@ def choose(w):
     for i in range(m):
         for j in range(n):
             rest[i, j] = A[i, j] * scale[j]
-        sizes[i] = np.sqrt(dot(rest[i], rest[i]))
+        sizes[i] = np.sqrt(dot(rest[i], rest[i])) if known_rank[0] < 0 else row_sizes[i]
     most = m if known_rank[0] < 0 else known_rank[0]
     for _ in range(min(most, n)):
         best, largest = -1, INDEPENDENT if known_rank[0] < 0 else 0.0

@@ -111,6 +111,15 @@ class VectorSystem:
         sizes = np.abs(np.asarray(self.jacobian(q, t))) @ (np.abs(q) + self._size)
         return np.where(np.isfinite(sizes) & (sizes > 0.0), sizes, 1.0)
 
+    @property
+    def row_units(self) -> Array:
+        """Ones, (m,): rows of formulas are what the user takes them for."""
+        return np.ones(len(self.names))
+
+    def idle_rows(self, A: Array, gap: float = 0.0) -> Array:
+        """Return that no row is known to move nothing, (m,)."""
+        return np.zeros(len(self.names), dtype=bool)
+
     # --- configurations -----------------------------------------------------------------------------------------
 
     def neutral(self) -> Array:

@@ -19,7 +19,7 @@ from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.signals import SIGNALS
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps, snapped
-from dalembert.simulate.session import Session
+from dalembert.simulate.session import Session, idle_rows
 from dalembert.simulate.steppers import moreau_loops as loop
 from dalembert.simulate.steppers.moreau_contacts import contacts_of
 from dalembert.simulate.steppers.moreau_loops import ALONG, CLOSE, CONTACTS, FIELD, LIMIT, PLANE, SPHERES, TAU, Pairs
@@ -56,6 +56,7 @@ class MoreauWork(NamedTuple):
     warm: np.ndarray  # impulses of the last step
     closed: np.ndarray  # (k,) contacts that touch at the start of the step
     left: np.ndarray  # (k, 9) contact velocity after it in world axes, r omega, normal
+    idle: np.ndarray  # (m,) rows that move nothing within the model's digits
     missed: np.ndarray  # (k,) by how much the laws of contacts were missed in the last step, relative to the data
 
 
@@ -130,7 +131,7 @@ class MoreauMemory:
             np.zeros(n), np.zeros(m.nq), np.zeros(n), np.zeros(m.nq), np.zeros(m.nq), np.zeros(1), np.zeros(n),
             np.zeros((n, n)), np.zeros(n), np.zeros((rows, n)), np.zeros((len(geometry.frames), 18 + 6 * n)),
             np.zeros(n), np.zeros(held), np.zeros(k), np.zeros((3 * k, n)), np.zeros((k, 3, 3)),
-            np.zeros(3 * k), np.zeros(k, np.bool_), np.zeros((k, 9)), np.zeros(k),
+            np.zeros(3 * k), np.zeros(k, np.bool_), np.zeros((k, 9)), idle_rows(session), np.zeros(k),
         )  # fmt: skip
         self.alive: list[Any] = [geometry, chart, forces]
         if compiled:

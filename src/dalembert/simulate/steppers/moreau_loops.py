@@ -47,14 +47,15 @@ EXPANSION = 20_000
 def factor(M, L, kept):
     """Write Cholesky's factor of M and which rows are independent; return how many, and the least part of a pivot.
 
-    That part of its diagonal entry, which elimination leaves of it, says how many digits cancel.
+    That part of its diagonal entry, which elimination leaves of it, says how many digits cancel. Only rows that are
+    `kept` count.
     """
     n, rank, least = M.shape[0], 0, 1.0
     for j in range(n):
         total = M[j, j]
         for i in range(j):
             total -= L[j, i] * L[j, i] if kept[i] else 0.0
-        kept[j] = total > DEPENDENT * M[j, j]
+        kept[j] = kept[j] and total > DEPENDENT * M[j, j]
         if not kept[j]:
             L[j:, j] = 0.0
             continue
@@ -515,7 +516,7 @@ def without_contacts(w, h):
     velocity, and an estimate of its relative error.
     """
     n, m = w.v.size, w.A.shape[0]
-    L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), np.ones(m, np.bool_)
+    L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), ~w.idle
     rank, least = factor(w.M, L, kept)
     half = np.zeros((n, 1))
     half[:, 0] = 0.5 * (h * (w.tau - w.bias) + w.warm @ w.W)

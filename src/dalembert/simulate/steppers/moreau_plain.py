@@ -58,7 +58,7 @@ class PlainSteps:
         rows = np.zeros((x.A.shape[0], right.shape[1]))
         if self.offsets:
             rows[:, 0] = -self.m.constraint_velocity(middle, np.zeros(v.size), t + 0.5 * h)
-        inverse = Inverse.of(x.M, x.A)
+        inverse = Inverse.of(x.M, np.where(w.idle[:, None], 0.0, x.A))
         if not np.isfinite(right).all():
             return loop.NON_FINITE
         try:

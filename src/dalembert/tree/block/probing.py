@@ -11,7 +11,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kkt.expressions.probing import probe
 from dalembert.kkt.expressions.verdict import Conditioning
-from dalembert.kkt.limits import CLEARLY_CLOSED, SLACK
+from dalembert.kkt.limits import CLEAR, CLEARLY_CLOSED, SLACK
 from dalembert.memory import remembered
 from dalembert.model.constraints import assemble
 from dalembert.model.constraints.constraint import Constraint, Pair
@@ -55,9 +55,11 @@ def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = Fal
     gaps = np.array([np.abs(phi / sizes).max(initial=0.0) for _, _, phi in matrices])
     closed = gaps <= max(CLEARLY_CLOSED * digits, gaps.min(initial=np.inf))
     M, A = (np.array([x[i] for x, near in zip(matrices, closed, strict=True) if near]) for i in (0, 1))
-    tolerance = max(digits, gaps[closed].max() / CLEARLY_CLOSED) if gaps[closed].max() <= SLACK else digits
+    gap = float(gaps[closed].max()) if gaps[closed].max() <= SLACK else 0.0
     moves = not any(isinstance(constraint, Servo) for constraint in mechanism.all_constraints)
-    return probe(M, A[:, rows], [mechanism.scale_groups[i] for i in rows], tolerance, moves)
+    A = np.where(mechanism.idle_rows(A, gap)[:, None], 0.0, A)[:, rows]
+    groups, units = [mechanism.scale_groups[i] for i in rows], mechanism.row_units[list(rows)]
+    return probe(M, A, groups, max(CLEAR * digits, gap / CLEARLY_CLOSED), moves, units)
 
 
 @remembered(8)
