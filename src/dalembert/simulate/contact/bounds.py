@@ -8,9 +8,9 @@ relative linear ones; all are largest values within the step:
     speed        += W x + u          acceleration += (B + W^2) x + 2 W u + c    of every joint that slides
     W += w,  B += b + W w                                                       of every joint that turns
 
-`run_loops.ball_bounds` sums them up. The configuration does not enter but for the ways of sliding joints, so that a bar
+`gap_loops.ball_bounds` sums them up. The configuration does not enter but for the ways of sliding joints, so that a bar
 may turn many times in a step. The speeds of the joints themselves are what the stages of the step say
-(`run_loops.gap_bounds`): between two stages they change by at most the acceleration times half of their distance, and
+(`gap_loops.gap_bounds`): between two stages they change by at most the acceleration times half of their distance, and
 accelerations are taken `STAGES` times as large as any stage's.
 """
 

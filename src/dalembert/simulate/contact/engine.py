@@ -1,6 +1,6 @@
 """The contact engine: from event to event through stick, slip, opening and impact, for any system.
 
-The loops are compiled (`mode_loops.py`, `run_loops.py`); here is their memory, the codes they call, and the words for
+The loops are compiled (`run_loops.py` is the outermost); here is their memory, the codes they call, and the words for
 what has no answer.
 """
 
@@ -23,10 +23,11 @@ from dalembert.kernel.views import Unit, table_of
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.names import near_matches
-from dalembert.simulate.contact import mode_loops as mode
+from dalembert.simulate.contact import memory
 from dalembert.simulate.contact import run_loops as loop
 from dalembert.simulate.contact.bounds import Chain
 from dalembert.simulate.contact.complementarity import CONFLICT, GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
+from dalembert.simulate.contact.cone_loops import ACCEPTED, NEWTON, SWEEPS, TOLERANCE
 from dalembert.simulate.contact.equations import (
     OUTPUTS,
     ContactSystem,
@@ -37,11 +38,16 @@ from dalembert.simulate.contact.equations import (
     split_contacts,
 )
 from dalembert.simulate.contact.field_loops import fields_unit
+from dalembert.simulate.contact.friction_loops import OTHER
 from dalembert.simulate.contact.geometry import refuse_penetration
 from dalembert.simulate.contact.memory import EngineArrays
+from dalembert.simulate.contact.mode_loops import motion_unit
+from dalembert.simulate.contact.projection_loops import project_unit
 from dalembert.simulate.contact.runge_kutta import METHODS, method_of
 from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import pairs_of
+from dalembert.simulate.contact.step_loops import shot_unit
+from dalembert.simulate.contact.transition_loops import transition_unit
 from dalembert.simulate.equations.callbacks import called, called_event
 from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
@@ -61,51 +67,51 @@ SAMPLES, EVENTS_KEPT, NODES = 512, 512, 260
 WORDS = (
     "open", "closed", "stick", "slip", "slip+", "slip-", "impact", "impacts", "rest", "rising", "falling", "",
 )  # fmt: skip
-"""Words of events, by the numbers of `run_loops`."""
+"""Words of events, by the numbers of `memory`."""
 
 NO_TABLES = Tables(np.zeros((0, 5), np.int64), np.zeros(0), np.zeros(0))
 
 TROUBLES = {
-    mode.SINGULAR: "at t = {t:.9g} s the block matrix of the mode is singular: a motion without mass is free",
-    mode.DOUBTFUL: "at t = {t:.9g} s accelerations are in doubt: the rows of the mode are nearly dependent",
-    mode.NOT_FINITE: "at t = {t:.9g} s the motion is no longer finite",
-    mode.NOT_UNIQUE: (
+    memory.SINGULAR: "at t = {t:.9g} s the block matrix of the mode is singular: a motion without mass is free",
+    memory.DOUBTFUL: "at t = {t:.9g} s accelerations are in doubt: the rows of the mode are nearly dependent",
+    memory.NOT_FINITE: "at t = {t:.9g} s the motion is no longer finite",
+    memory.NOT_UNIQUE: (
         "at t = {t:.9g} s the reaction that loads the friction of {who!r} is not unique (redundant rows), so its "
         "friction is not either"
     ),
-    loop.COLLAPSED: "at t = {t:.9g} s the step size collapsed: the motion has a singularity there",
-    loop.ENDLESS: "at t = {t:.9g} s contacts change their modes without end",
-    loop.STANDSTILL: "at t = {t:.9g} s contacts change 1000 times without a step",
-    mode.CONTRADICTORY: (
+    memory.COLLAPSED: "at t = {t:.9g} s the step size collapsed: the motion has a singularity there",
+    memory.ENDLESS: "at t = {t:.9g} s contacts change their modes without end",
+    memory.STANDSTILL: "at t = {t:.9g} s contacts change 1000 times without a step",
+    memory.CONTRADICTORY: (
         "at t = {t:.9g} s redundant constraint rows have no common solution: accelerations miss those that were left "
         "out by {residual:.1e} of the data"
     ),
-    mode.PAINLEVE: (
+    memory.PAINLEVE: (
         "friction makes the contact {foot!r} at t = {t:.9g} s {what} (Painleve's paradox): "
         "G_NN - mu G_NT . s = {number:.3g} 1/kg"
     ),
-    mode.SLIPPING_LIMB: (
+    memory.SLIPPING_LIMB: (
         "at t = {t:.9g} s the joint forces push the massless limb of contact {foot!r} out of its friction cone "
         "(mu = {number:g}): it would slip, and nothing resists; give the limb mass, or more friction"
     ),
-    loop.CLINGING: (
+    memory.CLINGING: (
         "at t = {t:.9g} s the joint forces pull the massless limb of contact {foot!r} off the ground with {number:.3g} "
         "N while its body comes down: held, it would go through the ground; let it push, or give it mass"
     ),
-    loop.UNCERTAIN_GAP: (
+    memory.UNCERTAIN_GAP: (
         "at t = {t:.9g} s it is not certain after 2000 looks whether contact {who!r} closes: it moves along the "
         'surface at no distance, and no force closes it; method="moreau" steps over such contacts'
     ),
-    loop.PASSAGE: (
+    memory.PASSAGE: (
         "at t = {t:.9g} s contact {who!r} opens by less than rounding and would go {detail:.2g} m deep: whether it "
         'strikes again cannot be told; method="moreau" steps over such contacts'
     ),
-    loop.ROLLING: (
+    memory.ROLLING: (
         'at t = {t:.9g} s the sphere of contact {who!r} comes to an edge of its heightfield: method="hybrid" follows '
         'points over edges, and spheres where slopes do not change; method="moreau" takes all'
     ),
-    loop.DETACHED: "at t = {t:.9g} the normal row of {who} would have to pull: the contact opens",
-    loop.CHATTERING: (
+    memory.DETACHED: "at t = {t:.9g} the normal row of {who} would have to pull: the contact opens",
+    memory.CHATTERING: (
         f"{loop.CHATTER} changes of mode within {loop.CHATTER_TIME:g} of the duration before t = {{t:.9g}} (Zeno)"
     ),
 }
@@ -219,10 +225,10 @@ class ContactEngine:
         self._bind_forces(forces)
         self._bind_events(events)
         self._bind_laws()
-        self._callback(mode.HARD, self._hard)
+        self._callback(memory.HARD, self._hard)
         units = {
-            mode.MOTION: mode.motion_unit, mode.PROJECT: mode.project_unit, mode.SHOT: loop.shot_unit,
-            mode.TRANSITION: loop.transition_unit,
+            memory.MOTION: motion_unit, memory.PROJECT: project_unit, memory.SHOT: shot_unit,
+            memory.TRANSITION: transition_unit,
         }  # fmt: skip
         self._run = SIGNATURE(address_of(loop.command_unit))
         for row, unit in units.items():
@@ -248,7 +254,7 @@ class ContactEngine:
             "impulses": 3 * k, "row_impulses": m, "impact": len(CERTIFICATE),
         }  # fmt: skip
         whole = {
-            "calls": (mode.BALLS + 1, 3), "kept": m + 3 * k + held, "mode_counts": 4, "pivot": size,
+            "calls": (memory.BALLS + 1, 3), "kept": m + 3 * k + held, "mode_counts": 4, "pivot": size,
             "cone_first": k + 1, "cone_kind": k, "cone_row": p, "cone_size": 3,
         }  # fmt: skip
         found = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}
@@ -262,14 +268,14 @@ class ContactEngine:
         s = self.system
         n, m, k, e = s.n, len(s.names), s.k, self.watched
         clock, tally = np.zeros(12), np.zeros(13, np.int64)
-        clock[[loop.T, loop.START, loop.END, loop.STOP]] = start, start, end, end
-        clock[loop.EVERY] = every or 0.0
-        clock[loop.H] = self.settings.fixed or min(1e-3, (end - start) / 100, self.settings.largest)
-        tally[loop.NEXT] = 1
+        clock[[memory.T, memory.START, memory.END, memory.STOP]] = start, start, end, end
+        clock[memory.EVERY] = every or 0.0
+        clock[memory.H] = self.settings.fixed or min(1e-3, (end - start) / 100, self.settings.largest)
+        tally[memory.NEXT] = 1
         zeros = {
             "stages": (16, 2 * n + 3), "stage_y": 2 * n + 3, "stage_v": (13, n), "stage_a": (13, n), "q1": s.nq,
             "v1": n, "sums": 3, "polynomial": (7, 2 * n), "nodes": NODES, "node_values": (NODES, e + k),
-            "node_scale": e + k, "signs": e, "gain": 2, "kept_modes": (k, 6), "kept_struck": (k, loop.KNOWN + 1),
+            "node_scale": e + k, "signs": e, "gain": 2, "kept_modes": (k, 6), "kept_struck": (k, memory.KNOWN + 1),
             "letting": (k, 3), "kept_more": 2 + e, "sample_t": SAMPLES, "sample_q": (SAMPLES, s.nq),
             "sample_v": (SAMPLES, n),
             "sample_a": (SAMPLES, n), "sample_lam": (SAMPLES, m), "sample_r": (SAMPLES, 3 * k),
@@ -280,7 +286,7 @@ class ContactEngine:
         found = {name: np.zeros(shape) for name, shape in zeros.items()}
         found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + n * self.limbs + 4, np.int64)}
         found |= {"sample_mode": np.zeros((SAMPLES, k), np.int64), "bounds": np.array([-np.inf, np.inf])}
-        found |= {"struck": np.full((k, loop.KNOWN), np.nan), "rests": np.full(k, np.inf)}
+        found |= {"struck": np.full((k, memory.KNOWN), np.nan), "rests": np.full(k, np.inf)}
         found |= {"late": np.full(loop.CHATTER, -np.inf), "stage_margins": np.full((13, 3 * k), np.inf)}
         found |= {"clock": clock, "kept_clock": clock.copy(), "tally": tally, "kept_counts": tally.copy()}
         return found | {"q0": q.copy(), "v0": v.copy(), "kept_q": q.copy(), "kept_v": v.copy()}
@@ -299,7 +305,7 @@ class ContactEngine:
                 function()
             except BaseException as error:
                 self.error = error if self.error is None else self.error
-                self.at.environment[mode.FAILED] = 1.0
+                self.at.environment[memory.FAILED] = 1.0
 
         callback = SIGNATURE(guarded)
         self.alive.append(callback)
@@ -308,7 +314,7 @@ class ContactEngine:
     def _bind_terms(self) -> None:
         w, s = self.at, self.system
         if s.kernel is None:
-            self._callback(mode.TERMS, self._terms)
+            self._callback(memory.TERMS, self._terms)
             return
         arrays = (
             {"q": w.q, "v": w.v, "t": w.time}
@@ -316,10 +322,10 @@ class ContactEngine:
             | s.inputs
         )
         if not s.fields:
-            self._take(mode.TERMS, s.kernel, arrays)
+            self._take(memory.TERMS, s.kernel, arrays)
             return
-        self._take(mode.BALLS, s.kernel, arrays)
-        self.at.calls[mode.TERMS] = address_of(fields_unit), self.table.__array_interface__["data"][0], 0
+        self._take(memory.BALLS, s.kernel, arrays)
+        self.at.calls[memory.TERMS] = address_of(fields_unit), self.table.__array_interface__["data"][0], 0
 
     def _terms(self) -> None:
         w, s = self.at, self.system
@@ -339,9 +345,9 @@ class ContactEngine:
         w = self.at
         if chart is not None:
             self._take(
-                mode.CHART, chart._at, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate}
+                memory.CHART, chart._at, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate}
             )
-            self._take(mode.ALONG, chart.along_kernel, {"base": w.chart_base, "way": w.way, "q": w.moved})
+            self._take(memory.ALONG, chart.along_kernel, {"base": w.chart_base, "way": w.way, "q": w.moved})
             return
         import casadi as ca
 
@@ -349,18 +355,18 @@ class ContactEngine:
         base, x, v = ca.SX.sym("base", n), ca.SX.sym("x", n), ca.SX.sym("v", n)
         moved = Kernel(ca.Function("chart", [base, x, v], [base + x, v], ["base", "x", "v"], ["q", "x_rate"]), width=1)
         along = Kernel(ca.Function("along", [base, x], [base + x], ["base", "way"], ["q"]), width=1)
-        self._take(mode.CHART, moved, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate})
-        self._take(mode.ALONG, along, {"base": w.chart_base, "way": w.way, "q": w.moved})
+        self._take(memory.CHART, moved, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate})
+        self._take(memory.ALONG, along, {"base": w.chart_base, "way": w.way, "q": w.moved})
 
     def _bind_forces(self, forces: Any) -> None:
         w = self.at
         if forces is None or forces.zero:
             return
-        assert SIGNALS == mode.SIGNALS
+        assert SIGNALS == memory.SIGNALS
         if forces.controller.function is not None:
-            self._callback(mode.SIGNALS, self._signals)
+            self._callback(memory.SIGNALS, self._signals)
         given = {"t": w.environment[:1], "q": w.q, "v": w.v, "signals": w.environment[2:], "tau": w.force}
-        self._take(mode.FORCE, forces.kernel, given)
+        self._take(memory.FORCE, forces.kernel, given)
 
     def _signals(self) -> None:
         w = self.at
@@ -371,9 +377,9 @@ class ContactEngine:
         if function is not None:
             kernel = Kernel(function, width=1)
             given = {"q": w.q, "v": w.v, "t": w.environment[:1], kernel.outputs[0].name: w.event_values}
-            self._take(mode.EVENTS, kernel, given)
+            self._take(memory.EVENTS, kernel, given)
         elif self.callables:
-            self._callback(mode.EVENTS, self._events)
+            self._callback(memory.EVENTS, self._events)
 
     def _events(self) -> None:
         w = self.at
@@ -383,11 +389,11 @@ class ContactEngine:
 
     def _bind_laws(self) -> None:
         w = self.at
-        if not (self.at.law == mode.OTHER).any():
+        if not (self.at.law == OTHER).any():
             return
         function = law_function(self.system)
         if function is None:
-            self._callback(mode.LAWS, self._laws)
+            self._callback(memory.LAWS, self._laws)
             return
         given = {
             "speeds": w.law_speeds,
@@ -397,12 +403,12 @@ class ContactEngine:
             "kinetic": w.law_kinetic,
             "static": w.law_static,
         }
-        self._take(mode.LAWS, Kernel(function, width=1), given)
+        self._take(memory.LAWS, Kernel(function, width=1), given)
 
     def _laws(self) -> None:
         w = self.at
         state = (w.q.copy(), w.v.copy(), float(w.time[0]))
-        for i in np.flatnonzero(self.at.law == mode.OTHER):
+        for i in np.flatnonzero(self.at.law == OTHER):
             law = self.system.contacts[i].law
             w.law_kinetic[i], w.law_static[i] = (
                 float(law.kinetic(float(w.law_speeds[i]), state)),
@@ -421,14 +427,14 @@ class ContactEngine:
         G, g, mu = w.cone_G[:rows, :rows].copy(), w.cone_g[:rows].copy(), w.cone_mu[:contacts].copy()
         first, kind = w.cone_first[: contacts + 1].copy(), w.cone_kind[:contacts].copy()
         residual, _, _ = solve_contacts(
-            G, g, first, mu, COULOMB, kind, w.cone_sliding[:contacts].copy(), w.cone_s[:rows].copy(), r, mode.TOLERANCE,
-            mode.SWEEPS, mode.NEWTON,
+            G, g, first, mu, COULOMB, kind, w.cone_sliding[:contacts].copy(), w.cone_s[:rows].copy(), r, TOLERANCE,
+            SWEEPS, NEWTON,
         )  # fmt: skip
         missed = self._missed(G, g, first, mu, kind, w.cone_sliding[:contacts], r)
         w.cone_r[:rows] = r
         w.missed[0] = max(float(residual), float(missed.max(initial=0.0)))
-        if w.missed[0] > mode.ACCEPTED:
-            bad = missed > max(mode.ACCEPTED, CONFLICT * missed.max(initial=0.0))
+        if w.missed[0] > ACCEPTED:
+            bad = missed > max(ACCEPTED, CONFLICT * missed.max(initial=0.0))
             owner = w.cone_row[first[:-1]]
             names = [
                 self.system.contacts[int(o) // 3].name if o >= 0 else self.system.names[-1 - int(o)] for o in owner
@@ -492,9 +498,9 @@ class ContactEngine:
     def _ask(self, which: int, number: int = 0) -> int:
         """Run the compiled loop; return how its last solve ended."""
         arguments = self.at.arguments
-        arguments[mode.FIRST], arguments[mode.SECOND] = which, number
+        arguments[memory.FIRST], arguments[memory.SECOND] = which, number
         self._run(self.table.__array_interface__["data"][0], 0, 1, 0)
-        return int(arguments[mode.CODE])
+        return int(arguments[memory.CODE])
 
     def begin(self) -> None:
         """Find the first modes; contacts that touch collide."""
@@ -502,11 +508,11 @@ class ContactEngine:
 
     def advance(self, stop: float, most: int) -> int:
         """Go on to `stop`, or for some steps; return why it came back."""
-        self.at.clock[loop.STOP] = stop
+        self.at.clock[memory.STOP] = stop
         self._ask(loop.GO_ON, most)
-        why = int(self.at.arguments[mode.RESULT])
-        if why == loop.FAILURE:
-            self._refuse(int(self.at.arguments[mode.CODE]))
+        why = int(self.at.arguments[memory.RESULT])
+        if why == memory.FAILURE:
+            self._refuse(int(self.at.arguments[memory.CODE]))
         return int(why)
 
     def settle(self) -> None:
@@ -521,21 +527,21 @@ class ContactEngine:
     def _refuse(self, code: int) -> None:
         if self.error is not None:
             error, self.error = self.error, None
-            self.at.environment[mode.FAILED] = 0.0
+            self.at.environment[memory.FAILED] = 0.0
             raise error
-        if code == mode.SOUND:
+        if code == memory.SOUND:
             return
-        t, i = float(self.at.clock[loop.FAILED_AT]), int(self.at.tally[loop.WHO])
-        if code in (mode.NOT_DISSIPATIVE, mode.NO_LOAD):
+        t, i = float(self.at.clock[memory.FAILED_AT]), int(self.at.tally[memory.WHO])
+        if code in (memory.NOT_DISSIPATIVE, memory.NO_LOAD):
             raise ModelError(self._bad_law(code))
         who = self.system.contacts[i].name if i < self.system.k else ""
-        if code in (mode.NO_FORCES, mode.NO_IMPULSES):
-            words = NO_FORCES if code == mode.NO_FORCES else NO_IMPULSES
+        if code in (memory.NO_FORCES, memory.NO_IMPULSES):
+            words = NO_FORCES if code == memory.NO_FORCES else NO_IMPULSES
             raise SolvabilityError(words.format(t=t, names=self.bad[0], residual=self.bad[1]))
         foot, number, approach = self.at.trouble
         said = TROUBLES[code].format(
-            t=t, who=who, detail=float(self.at.clock[loop.DETAIL]), number=number,
-            residual=float(self.at.powers[mode.RESIDUAL]),
+            t=t, who=who, detail=float(self.at.clock[memory.DETAIL]), number=number,
+            residual=float(self.at.powers[memory.RESIDUAL]),
             foot=self.system.contacts[int(foot)].name if self.system.k else "",
             what="inconsistent: no finite force" if approach < 0.0 else "indeterminate: several motions",
         )  # fmt: skip
@@ -546,7 +552,7 @@ class ContactEngine:
     def _bad_law(self, code: int) -> str:
         """Return which law or load is none at the state that was looked at last, in words."""
         w, t = self.at, float(self.at.time[0])
-        if code == mode.NO_LOAD:
+        if code == memory.NO_LOAD:
             given = ~w.gapped & (w.load_row < 0)
             i = int(np.flatnonzero(given & ~((w.load >= 0.0) & (w.load < np.inf)))[0])
             name = self.system.contacts[i].name
@@ -564,7 +570,7 @@ class ContactEngine:
 
     def samples(self) -> dict[str, Array]:
         """Return the complete samples, and drop them."""
-        z, count = self.at, int(self.at.tally[loop.COMPLETE])
+        z, count = self.at, int(self.at.tally[memory.COMPLETE])
         block = {
             "t": z.sample_t[:count].copy(), "q": z.sample_q[:count].copy(), "v": z.sample_v[:count].copy(),
             "acceleration": z.sample_a[:count].copy(), "multipliers": z.sample_lam[:count].copy(),
@@ -578,14 +584,14 @@ class ContactEngine:
         }  # fmt: skip
         if z.gapped.any():
             block |= {"impulses": z.sample_impulse[:count].copy(), "impact": z.sample_impact[:count].copy()}
-        z.tally[[loop.SAMPLES, loop.COMPLETE]] = 0
+        z.tally[[memory.SAMPLES, memory.COMPLETE]] = 0
         return block
 
     def events(self) -> list[tuple[float, int, str, str]]:
         """Return the complete events, and drop them: time, number, words before and after."""
-        z, count = self.at, int(self.at.tally[loop.COMPLETE_EVENTS])
+        z, count = self.at, int(self.at.tally[memory.COMPLETE_EVENTS])
         found = [(float(t), int(i), WORDS[int(old)], WORDS[int(new)]) for t, i, old, new in z.events[:count]]
-        z.tally[[loop.EVENT_COUNT, loop.COMPLETE_EVENTS]] = 0
+        z.tally[[memory.EVENT_COUNT, memory.COMPLETE_EVENTS]] = 0
         return found
 
     @property
@@ -600,15 +606,15 @@ class ContactEngine:
     def restore(self, kept: dict[str, Array]) -> None:
         """Go back to a checkpoint."""
         w = z = self.at
-        stop = float(z.clock[loop.STOP])
+        stop = float(z.clock[memory.STOP])
         z.q0[:], z.v0[:], z.clock[:], z.tally[:] = kept["q"], kept["v"], kept["clock"], kept["counts"].astype(np.int64)
-        z.clock[loop.STOP] = stop
-        z.tally[[loop.SAMPLES, loop.EVENT_COUNT, loop.COMPLETE, loop.COMPLETE_EVENTS]] = 0
+        z.clock[memory.STOP] = stop
+        z.tally[[memory.SAMPLES, memory.EVENT_COUNT, memory.COMPLETE, memory.COMPLETE_EVENTS]] = 0
         w.closed[:], w.slides[:] = kept["modes"][:, 0] != 0.0, kept["modes"][:, 1] != 0.0
         w.direction[:], w.slow[:], w.sign[:] = kept["modes"][:, 2:4], kept["modes"][:, 4], kept["modes"][:, 5]
         rows = kept["rows"].astype(np.int64)
         w.kept[:], w.mode_counts[:] = rows[: w.kept.size], rows[w.kept.size :]
-        z.struck[:], z.rests[:] = kept["struck"][:, : loop.KNOWN], kept["struck"][:, loop.KNOWN]
+        z.struck[:], z.rests[:] = kept["struck"][:, : memory.KNOWN], kept["struck"][:, memory.KNOWN]
         z.gain[:], z.signs[:] = kept["more"][:2], kept["more"][2:]
         z.zeros[:], z.late[:] = kept["zeros"].astype(np.int64), kept["late"]
 
@@ -624,9 +630,9 @@ SPATIAL = 3
 """Components of a contact with a gap."""
 
 PUBLIC = np.array([Mode.OPEN, Mode.OPEN, Mode.STICK, Mode.SLIP, Mode.SLIP_PLUS, Mode.SLIP_MINUS])
-"""Modes of samples by the numbers of `run_loops`."""
+"""Modes of samples by the numbers of `memory`."""
 
-STATUSES = {loop.DETACHED: "detached", loop.CHATTERING: "chattering"}
+STATUSES = {memory.DETACHED: "detached", memory.CHATTERING: "chattering"}
 """Ends of a run that have a status of their own."""
 
 
@@ -715,16 +721,16 @@ class ContactRun:
             else:
                 e.restore(s.checkpoint)
             for begin, stop in pairwise([s.settings.start, *stops]):
-                if e.at.clock[loop.T] < stop:
+                if e.at.clock[memory.T] < stop:
                     self._enter(begin, stop)
-                while e.at.clock[loop.T] < stop and s.status == "completed":
+                while e.at.clock[memory.T] < stop and s.status == "completed":
                     why = self._told(lambda stop=stop: e.advance(stop, most))
-                    if why == loop.ENDED:
-                        k = int(e.at.tally[loop.WHO])
-                        s.stop("event", f"ended by {s.watches[k].name!r} at t = {float(e.at.clock[loop.T]):.12g} s")
-                    self._flush(why == loop.STEPS_TAKEN)
+                    if why == memory.ENDED:
+                        k = int(e.at.tally[memory.WHO])
+                        s.stop("event", f"ended by {s.watches[k].name!r} at t = {float(e.at.clock[memory.T]):.12g} s")
+                    self._flush(why == memory.STEPS_TAKEN)
                     if s.on_step is not None:
-                        call_on_step(s, float(e.at.clock[loop.T]), e.at.q0, e.at.v0)
+                        call_on_step(s, float(e.at.clock[memory.T]), e.at.q0, e.at.v0)
 
     def _told(self, go: Callable[[], Any]) -> Any:
         """Go on; ends that have a status of their own set it."""
@@ -739,7 +745,7 @@ class ContactRun:
                 self._flush()
                 said += f": {', '.join(sorted({each.contact for each in self.session.events[-loop.CHATTER :]}))}"
             self.session.stop(status, said)
-            return loop.FAILURE
+            return memory.FAILURE
 
     def _between(self, begin: float, stop: float) -> None:
         """Let forces take their limits from within a piece between break points."""
@@ -749,15 +755,15 @@ class ContactRun:
         """Begin a piece between break points: contacts see the new forces."""
         e = self.engine
         self._between(begin, stop)
-        if e.at.clock[loop.T] == begin and begin in self.session.stops:
+        if e.at.clock[memory.T] == begin and begin in self.session.stops:
             self._told(e.settle)
 
     def _flush(self, sparing: bool = False) -> None:
         """Hand complete samples and events over."""
         e, s = self.engine, self.session
-        if sparing and s.on_step is None and e.at.tally[loop.COMPLETE] < SAMPLES // 4:
+        if sparing and s.on_step is None and e.at.tally[memory.COMPLETE] < SAMPLES // 4:
             return
-        s.rejected, s.steps = int(e.at.tally[loop.REJECTED]), int(e.at.tally[loop.STEPS])
+        s.rejected, s.steps = int(e.at.tally[memory.REJECTED]), int(e.at.tally[memory.STEPS])
         for t, i, old, new in e.events():
             name = s.watches[i].name if not old else self.names[i]
             s.events.append(EventRecord(t, name, i, old, new))
@@ -770,12 +776,12 @@ class ContactRun:
     def _finish(self) -> None:
         e, s = self.engine, self.session
         self._flush()
-        s.evaluations = int(e.at.tally[loop.EVALUATIONS])
-        if e.at.tally[loop.GAINS]:
+        s.evaluations = int(e.at.tally[memory.EVALUATIONS])
+        if e.at.tally[memory.GAINS]:
             s.status = "inaccurate" if s.status == "completed" else s.status
-            said = GAINED.format(count=int(e.at.tally[loop.GAINS]), gain=float(e.at.gain[0]), t=float(e.at.gain[1]))
+            said = GAINED.format(count=int(e.at.tally[memory.GAINS]), gain=float(e.at.gain[0]), t=float(e.at.gain[1]))
             s.message = f"{s.message}; {said}".removeprefix("; ")
-        say_unresolved(s, int(e.at.tally[loop.UNRESOLVED]))
+        say_unresolved(s, int(e.at.tally[memory.UNRESOLVED]))
 
 
 def run_contacts(

@@ -35,8 +35,8 @@ from dalembert.friction import (
 from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
 from dalembert.memory import memory_of
+from dalembert.simulate.contact.friction_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.geometry import _asked
-from dalembert.simulate.contact.mode_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Plane
 from dalembert.simulate.equations.codes import _kernel, _traced
 from dalembert.types import Array

@@ -1,4 +1,4 @@
-"""Memory of the contact engine: which arrays there are, and their places in the table that its loops read."""
+"""Memory of the contact engine: its arrays, places in them, and the numbers by which its loops say how they ended."""
 
 from __future__ import annotations
 
@@ -187,3 +187,96 @@ AT = EngineArrays(*range(len(EngineArrays._fields)))
 
 ROWS = len(EngineArrays._fields)
 """Rows of the table."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Places in arrays.
+
+
+TERMS, CHART, ALONG, FORCE, EVENTS, LAWS, SIGNALS, HARD, MOTION, PROJECT, SHOT, TRANSITION, BALLS = range(13)
+"""Rows of the table of calls; `SIGNALS` is where `signals.set_signals` looks. From `MOTION` on they are units: loops
+that are called by their address, so that they are compiled once and not again in every loop around them. Where there
+are heightfields `TERMS` is one, too (`field_loops.py`), and calls the kernel in `BALLS`."""
+
+FIRST, SECOND, CODE, RESULT = range(4)
+"""Places in `arguments`, which units read at their start and write at their end."""
+
+FAILED = 1
+"""Place in the environment that a Python function sets when it fails."""
+
+KEPT_ROWS, KEPT_CONSTRAINTS, REDUNDANT, HELD = range(4)
+"""Places in `mode_counts`."""
+
+POWER, HEAT, FRICTION_WORK, RESIDUAL = range(4)
+"""Places in `powers`."""
+
+CONTACT, NUMBER, APPROACH = range(3)
+"""Places in `trouble`: whose, how much, and the acceleration of its gap without reactions."""
+
+MOMENTUM, LAWS_MISSED, ENERGY_BEFORE, ENERGY_AFTER, UNIQUENESS = range(5)
+"""Places in `impact`, the certificate of the last one: residuals of its balance and its laws, kinetic energies, and
+whether its impulses are unique (`kkt.Status`)."""
+
+T, H, STOP, END, START, EVERY, WORK, HEAT_SUM, FRICTION_SUM, FAILED_AT, DETAIL = range(11)
+"""Places in `clock`."""
+
+(
+    STEPS,
+    REJECTED,
+    EVALUATIONS,
+    SAMPLES,
+    EVENT_COUNT,
+    NEXT,
+    STANDING,
+    GAINS,
+    UNRESOLVED,
+    WHO,
+    COMPLETE,
+    COMPLETE_EVENTS,
+    BEGUN,
+) = range(13)
+"""Places in `tally`."""
+
+(
+    RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED, GAIN, ORDER, APART, BETWEEN,
+    IMPLICIT,
+) = range(13)  # fmt: skip
+"""Places in `limits`: tolerances, a fixed step (0: adaptive), the largest, the width of a located zero; impacts one
+after the other; time in which forces may turn; errors of coordinates relative to their size; part of the energy of
+motion that an impact may add; of the method: order of its error, half of the largest distance of two stages, how much
+larger accelerations may be between stages, whether stages are implicit."""
+
+KNOWN = 5
+"""Impacts that are looked at where they pile up: the length of rows of `struck`."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Numbers that loops write: how they ended, and words of events.
+
+
+(
+    SOUND,
+    SINGULAR,
+    DOUBTFUL,
+    NO_FORCES,
+    NOT_UNIQUE,
+    NOT_FINITE,
+    CALLBACK,
+    NO_IMPULSES,
+    PAINLEVE,
+    SLIPPING_LIMB,
+    CONTRADICTORY,
+) = range(11)
+"""How a solve ended."""
+
+NOT_DISSIPATIVE, NO_LOAD = 11, 12
+"""How a solve ended, too: a law pushes along the motion, a given load is no number or negative."""
+
+DONE, FULL, STEPS_TAKEN, FAILURE, ENDED = range(20, 25)
+"""Why the loop came back: end of the segment, buffers full, as many steps as asked for, no answer, a terminal event."""
+
+DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHATTERING, CLINGING, ROLLING = range(31, 40)
+"""What has no answer in a run, beside how a solve ended."""
+
+OPEN, CLOSED, STICK, SLIP, SLIP_PLUS, SLIP_MINUS, IMPACT, IMPACTS, REST, RISING, FALLING, NOTHING = range(12)
+"""Words of events."""

@@ -1,0 +1,106 @@
+"""Vectors and elimination, compiled: loops written out are compiled several times faster than NumPy's expressions."""
+
+# pyright: reportCallIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.kernel.loops import nested
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Vectors and matrices.
+
+
+@nested
+def copy_to(target, source):
+    """Copy a vector."""
+    for j in range(source.size):
+        target[j] = source[j]
+
+
+@nested
+def copy_rows(target, source):
+    """Copy a matrix."""
+    for i in range(source.shape[0]):
+        for j in range(source.shape[1]):
+            target[i, j] = source[i, j]
+
+
+@nested
+def fill(target, value):
+    """Write a value into all of a vector."""
+    for j in range(target.size):
+        target[j] = value
+
+
+@nested
+def dot(a, b):
+    """Return a . b."""
+    total = 0.0
+    for j in range(a.size):
+        total += a[j] * b[j]
+    return total
+
+
+@nested
+def add_multiple(target, factor, source):
+    """Add a multiple of a vector."""
+    for j in range(source.size):
+        target[j] += factor * source[j]
+
+
+@nested
+def least(values):
+    """Return the least of some values."""
+    found = np.inf
+    for j in range(values.size):
+        if values[j] < found:
+            found = values[j]
+    return found
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Elimination with partial pivoting.
+
+
+@nested
+def factor(K, size, pivot):
+    """Overwrite K by its factors; return whether no pivot is zero."""
+    for j in range(size):
+        p, largest = j, abs(K[j, j])
+        for i in range(j + 1, size):
+            if abs(K[i, j]) > largest:
+                p, largest = i, abs(K[i, j])
+        pivot[j] = p
+        if not largest > 0.0:
+            return False
+        if p != j:
+            for m in range(size):
+                K[j, m], K[p, m] = K[p, m], K[j, m]
+        for i in range(j + 1, size):
+            if K[i, j] != 0.0:
+                part = K[i, j] / K[j, j]
+                K[i, j] = part
+                for m in range(j + 1, size):
+                    K[i, m] -= part * K[j, m]
+    return True
+
+
+@nested
+def substitute(K, size, pivot, x):
+    """Overwrite x by the solution."""
+    for j in range(size):
+        p = pivot[j]
+        if p != j:
+            x[j], x[p] = x[p], x[j]
+    for j in range(size):
+        total = x[j]
+        for i in range(j):
+            total -= K[j, i] * x[i]
+        x[j] = total
+    for j in range(size - 1, -1, -1):
+        total = x[j]
+        for i in range(j + 1, size):
+            total -= K[j, i] * x[i]
+        x[j] = total / K[j, j]

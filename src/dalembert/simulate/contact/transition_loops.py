@@ -1,0 +1,554 @@
+"""Transitions between modes, compiled: who opens, closes, sticks and slips at an instant."""
+
+# pyright: reportCallIssue=false, reportArgumentType=false
+
+from __future__ import annotations
+
+import numpy as np
+
+from dalembert.kernel.loops import invoke, nested
+from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
+from dalembert.simulate.contact.array_loops import copy_to, dot, fill
+from dalembert.simulate.contact.cone_loops import decided, slipping_limb
+from dalembert.simulate.contact.friction_loops import own_acceleration, static, static_applies, terms_of
+from dalembert.simulate.contact.impact_loops import certify, limit_of, strike
+from dalembert.simulate.contact.memory import (
+    AT,
+    CLINGING,
+    CLOSED,
+    CODE,
+    CONTACT,
+    DETACHED,
+    ENDLESS,
+    ENERGY_BEFORE,
+    EVENT_TOLERANCE,
+    FIRST,
+    FRICTION_SUM,
+    GAIN,
+    GAINS,
+    HEAT_SUM,
+    IMPACT,
+    IMPACTS,
+    KEPT_ROWS,
+    KNOWN,
+    NUMBER,
+    OPEN,
+    REST,
+    ROWS,
+    SEQUENTIAL,
+    SLIP,
+    SOUND,
+    STICK,
+    TERMS,
+    TIME_SCALE,
+    TRANSITION,
+    WHO,
+    T,
+)
+from dalembert.simulate.contact.mode_loops import OPENING, STILL, WEAK, motion
+from dalembert.simulate.contact.projection_loops import project
+from dalembert.simulate.contact.record_loops import note, word_of
+from dalembert.simulate.contact.row_loops import choose, free_motions, see_limbs
+from dalembert.simulate.contact.step_loops import set_state
+
+TOUCHING, SLOW = 1e-9, 1e-3
+"""Gaps that touch (m), separation within impacts that pile up (m/s)."""
+
+CHANGES = 50
+"""Changes of mode at one instant at most."""
+
+CLINGS = 1e-6
+"""A massless foot that lands may pull by this part of the largest force: rounding of the moment at which it lands."""
+
+REST_PART = 1e-11
+"""Relative velocities up to this part of what they are summed from are zero where contacts come to rest."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Modes that hold: who opens, sticks, slips.
+
+
+@nested
+def choose_at(w):
+    """Choose independent rows of the mode at w.q, w.v."""
+    time, clock = vector(w, AT.time), vector(w, AT.clock)
+    calls = whole_matrix(w, AT.calls)
+    time[0] = clock[T]
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    choose(w)
+
+
+@nested
+def let_go(w, i, x, y):
+    """Let a contact slide along (x, y)."""
+    slides = flags(w, AT.slides)
+    slow, limits = vector(w, AT.slow), vector(w, AT.limits)
+    direction = matrix(w, AT.direction)
+    tangents = whole(w, AT.tangents)
+    size = np.sqrt(x * x + y * y)
+    slides[i] = True
+    direction[i, 0], direction[i, 1] = (x / size, y / size) if size > 0.0 else (1.0, 0.0)
+    slow[i] = limits[TIME_SCALE] * own_acceleration(w, i) if tangents[i] == 2 else 0.0
+
+
+@nested
+def do_settle(w):
+    """Open and let slide what must, at the state of the run, until the mode holds; return how it ended."""
+    closed, gapped, pushes = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.pushes)
+    slides = flags(w, AT.slides)
+    q, v, reactions = vector(w, AT.q), vector(w, AT.v), vector(w, AT.reactions)
+    q0, v0 = vector(w, AT.q0), vector(w, AT.v0)
+    clock, acceleration, contact_rate = vector(w, AT.clock), vector(w, AT.acceleration), vector(w, AT.contact_rate)
+    load_, lam = vector(w, AT.load), vector(w, AT.lam)
+    tally, tangents, load_row = whole(w, AT.tally), whole(w, AT.tangents), whole(w, AT.load_row)
+    k = closed.size
+    needed, goes = np.zeros(3 * k), np.zeros(k, np.bool_)
+    for _ in range(CHANGES):
+        set_state(w, q0, v0)
+        choose_at(w)
+        code = project(w, clock[T])
+        if code != SOUND:
+            return code
+        copy_to(q0, q)
+        copy_to(v0, v)
+        code = motion(w, clock[T], True)
+        if code == SOUND:
+            code = slipping_limb(w)
+        if code != SOUND:
+            return code
+        copy_to(needed, reactions)
+        largest = noise = 0.0
+        for j in range(3 * k):
+            largest = max(largest, abs(reactions[j]))
+        for j in range(acceleration.size):
+            noise = max(noise, abs(acceleration[j]))
+        pull = WEAK * (1.0 + largest)
+        wrong = False
+        for i in range(k):
+            if not closed[i]:
+                continue
+            if gapped[i] and (reactions[3 * i] < -pull or contact_rate[3 * i] > OPENING * (1.0 + noise)):
+                wrong = True
+            if not gapped[i] and load_row[i] >= 0 and pushes[i] and -lam[load_row[i]] < -pull:
+                tally[WHO] = i
+                return DETACHED
+            if tangents[i] and not slides[i] and static_applies(w, i):
+                N = reactions[3 * i] if gapped[i] else (abs(lam[load_row[i]]) if load_row[i] >= 0 else load_[i])
+                force = np.sqrt(reactions[3 * i + 1] ** 2 + reactions[3 * i + 2] ** 2)
+                if static(w, i) * N - force < -pull:
+                    wrong = True
+                if np.sqrt(contact_rate[3 * i + 1] ** 2 + contact_rate[3 * i + 2] ** 2) > OPENING * (1.0 + noise):
+                    wrong = True
+        if not wrong:
+            return SOUND
+        code = decided(w)
+        if code != SOUND:
+            return code
+        noise = 0.0
+        for j in range(acceleration.size):
+            noise = max(noise, abs(acceleration[j]))
+        noise = OPENING * (1.0 + noise)
+        opened = begins = False
+        fill(goes, False)
+        weakest, excess = -1, pull
+        for i in range(k):
+            leaves = contact_rate[3 * i] > noise or needed[3 * i] < -pull
+            goes[i] = closed[i] and gapped[i] and reactions[3 * i] <= pull and leaves
+        code = stays_down(w, goes, needed)
+        if code != SOUND:
+            return code
+        for i in range(k):
+            if goes[i]:
+                closed[i], slides[i], opened = False, False, True
+                note(w, clock[T], i, CLOSED, OPEN)
+        if opened:
+            continue
+        for i in range(k):
+            if not closed[i] or slides[i] or tangents[i] == 0 or not static_applies(w, i):
+                continue
+            N = reactions[3 * i] if gapped[i] else (abs(lam[load_row[i]]) if load_row[i] >= 0 else load_[i])
+            if gapped[i] and not pull < N:
+                continue
+            x, y = contact_rate[3 * i + 1], contact_rate[3 * i + 2]
+            force = np.sqrt(needed[3 * i + 1] ** 2 + needed[3 * i + 2] ** 2)
+            load = needed[3 * i] if gapped[i] else N
+            if np.sqrt(x * x + y * y) > noise:
+                let_go(w, i, x, y)
+                begins = True
+            elif force - static(w, i) * load > excess and load > 0.0:
+                weakest, excess = i, force - static(w, i) * load
+        # next to the edge nobody is seen to slip: who is most beyond its limit lets go, others may hold then
+        if not begins and weakest >= 0:
+            let_go(w, weakest, -needed[3 * weakest + 1], -needed[3 * weakest + 2])
+            begins = True
+        if not begins:
+            # complementarity holds all: the forces of the mode are another choice of redundant ones
+            return SOUND
+    return ENDLESS
+
+
+@nested
+def stays_down(w, goes, needed):
+    """Take those out of `goes` whose massless limbs, let go and held, would sink; return how it ended."""
+    closed, massless = flags(w, AT.closed), flags(w, AT.massless)
+    v, trouble = vector(w, AT.v), vector(w, AT.trouble)
+    W, held = matrix(w, AT.W), matrix(w, AT.held_rows)
+    kept, mode_counts = whole(w, AT.kept), whole(w, AT.mode_counts)
+    if whole(w, AT.limbs)[0] == 0:
+        return SOUND
+    largest = 0.0
+    for j in range(needed.size):
+        largest = max(largest, abs(needed[j]))
+    for i in range(closed.size):
+        closed[i] = closed[i] and not goes[i]
+    choose(w)
+    count = free_motions(w, kept, mode_counts[KEPT_ROWS])
+    left, code = v.copy(), SOUND
+    for b in range(count):
+        along = dot(held[b], v)
+        for j in range(v.size):
+            left[j] -= along * held[b, j]
+    for i in range(closed.size):
+        if not goes[i]:
+            continue
+        closed[i] = True
+        if massless[i] and dot(W[3 * i], left) < 0.0:
+            goes[i] = False
+            if needed[3 * i] < -CLINGS * (1.0 + largest):
+                trouble[CONTACT], trouble[NUMBER], code = i, -needed[3 * i], CLINGING
+    choose(w)
+    return code
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Impacts, and the end of sliding.
+
+
+@nested
+def do_impact(w):
+    """Let touching contacts collide, close those that do not separate, settle; return how it ended."""
+    limits, q0, v0 = vector(w, AT.limits), vector(w, AT.q0), vector(w, AT.v0)
+    time, v, clock = vector(w, AT.time), vector(w, AT.v), vector(w, AT.clock)
+    velocity, rests, gaps = vector(w, AT.velocity), vector(w, AT.rests), vector(w, AT.gaps)
+    slow, gain = vector(w, AT.slow), vector(w, AT.gain)
+    impulses, row_impulses, impact = vector(w, AT.impulses), vector(w, AT.row_impulses), vector(w, AT.impact)
+    closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
+    massless = flags(w, AT.massless)
+    calls = whole_matrix(w, AT.calls)
+    tally, load_row, tangents = whole(w, AT.tally), whole(w, AT.load_row), whole(w, AT.tangents)
+    struck, direction, W = matrix(w, AT.struck), matrix(w, AT.direction), matrix(w, AT.W)
+    k, n, t = closed.size, v.size, clock[T]
+    set_state(w, q0, v0)
+    time[0] = t
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    before, size = velocity.copy(), 1.0
+    for j in range(3 * k):
+        if gapped[j // 3]:
+            size = max(size, abs(before[j]))
+    touching, plastic, limit = np.zeros(k, np.bool_), np.zeros(k, np.bool_), np.zeros(k)
+    for i in range(k):
+        touching[i] = not gapped[i] or closed[i] or (gaps[i] <= TOUCHING and before[3 * i] <= STILL * size)
+        if gapped[i]:
+            limit[i] = limit_of(struck[i], t)
+            plastic[i] = limit[i] > 0.0
+    see_limbs(w)
+    for i in range(k):
+        plastic[i] = plastic[i] or massless[i]
+    fill(impact, 0.0)
+    fill(row_impulses, 0.0)
+    after, start = np.zeros(n), v0.copy()
+    if limits[SEQUENTIAL]:
+        total, one = np.zeros(3 * k), np.zeros(k, np.bool_)
+        code = ENDLESS
+        for _ in range(10_000):
+            worst, slowest = -1, np.inf
+            fastest = 1.0
+            for i in range(k):
+                if gapped[i]:
+                    fastest = max(fastest, abs(velocity[3 * i]))
+            for i in range(k):
+                if gapped[i] and touching[i] and velocity[3 * i] < slowest:
+                    worst, slowest = i, velocity[3 * i]
+            if worst < 0 or slowest >= -1e-12 * fastest:
+                code = SOUND
+                break
+            fill(one, False)
+            one[worst] = True
+            code = strike(w, one, plastic, impulses, after)
+            if code != SOUND:
+                return code
+            total += impulses
+            copy_to(v, after)
+            invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+            code = ENDLESS
+        if code != SOUND:
+            return code
+        copy_to(impulses, total)
+        copy_to(after, v)
+    else:
+        code = strike(w, touching, plastic, impulses, after)
+        if code != SOUND:
+            return code
+    # notes of impacts, and of those that pile up
+    piled = False
+    for i in range(k):
+        if not gapped[i]:
+            continue
+        if impulses[3 * i] > 0.0 or (massless[i] and touching[i] and before[3 * i] < -STILL):
+            if before[3 * i] < -STILL:
+                if limit[i] > 0.0 or massless[i]:
+                    fill(struck[i], np.nan)
+                else:
+                    for j in range(KNOWN - 1):
+                        struck[i, j] = struck[i, j + 1]
+                    struck[i, KNOWN - 1] = t
+                note(w, t, i, OPEN, IMPACT)
+            if limit[i] > 0.0:
+                rests[i] = max(limit[i], t)
+        piled = piled or (limit[i] > 0.0 and touching[i] and before[3 * i] < -STILL)
+    copy_to(v0, after)
+    set_state(w, q0, v0)
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    # what the contacts take: P . (u- + u+) / 2; what they do to the system: P . W (v- + v+) / 2
+    heat = work = 0.0
+    for j in range(3 * k):
+        if gapped[j // 3] or load_row[j // 3] >= 0:
+            heat -= 0.5 * impulses[j] * (before[j] + velocity[j])
+            for b in range(n):
+                work += 0.5 * impulses[j] * W[j, b] * (start[b] + after[b])
+    stays = np.zeros(k, np.bool_)
+    for i in range(k):
+        stays[i] = touching[i] and velocity[3 * i] <= (SLOW if piled else STILL * size)
+        if gapped[i] and stays[i] and not closed[i]:
+            note(w, t, i, OPEN, CLOSED)
+    for i in range(k):
+        if gapped[i] and closed[i] and not stays[i]:
+            note(w, t, i, CLOSED, OPEN)
+    for i in range(k):
+        word = word_of(w, i)
+        if gapped[i]:
+            closed[i] = stays[i]
+        x, y = velocity[3 * i + 1], velocity[3 * i + 2]
+        speed = np.sqrt(x * x + y * y)
+        if not closed[i] or tangents[i] == 0 or (gapped[i] and not static(w, i) > 0.0):
+            slides[i] = False
+        elif gapped[i]:
+            slides[i], slow[i] = speed > STILL, 0.0
+            if slides[i]:
+                direction[i, 0], direction[i, 1] = x / speed, y / speed
+        else:
+            moving = speed > REST_PART * terms_of(w, i) and speed > 0.0
+            slides[i], slow[i] = moving, 0.0
+            if moving:
+                direction[i, 0], direction[i, 1] = x / speed, y / speed
+            if word_of(w, i) != word:
+                note(w, t, i, word, word_of(w, i))
+    sticks = np.zeros(k, np.bool_)
+    for i in range(k):
+        sticks[i] = closed[i] and gapped[i] and not slides[i]
+    code = do_settle(w)
+    for i in range(k):
+        if sticks[i] and closed[i] and slides[i]:
+            note(w, t, i, STICK, SLIP)
+    clock[HEAT_SUM] += heat
+    clock[FRICTION_SUM] += work
+    certify(w, start)
+    if heat < -2.0 * limits[GAIN] * impact[ENERGY_BEFORE]:
+        if tally[GAINS] == 0:
+            gain[0], gain[1] = -heat, t
+        tally[GAINS] += 1
+    return code
+
+
+@nested
+def rest(w, t):
+    """Note the end of impacts that pile up, where it is due."""
+    closed = flags(w, AT.closed)
+    rests = vector(w, AT.rests)
+    for i in range(closed.size):
+        if rests[i] <= t:
+            if closed[i]:
+                note(w, rests[i], i, IMPACTS, REST)
+            rests[i] = np.inf
+
+
+@nested
+def do_change(w):
+    """Let those come to rest whose sliding has ended; open, and let slide, what must; return how it ended."""
+    q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
+    clock, velocity = vector(w, AT.clock), vector(w, AT.velocity)
+    closed, slides = flags(w, AT.closed), flags(w, AT.slides)
+    calls = whole_matrix(w, AT.calls)
+    direction, letting = matrix(w, AT.direction), matrix(w, AT.letting)
+    tangents = whole(w, AT.tangents)
+    k, t = closed.size, clock[T]
+    old = np.zeros(k, np.int64)
+    set_state(w, q0, v0)
+    time[0] = t
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    for i in range(k):
+        old[i] = word_of(w, i)
+    arrived = False
+    for i in range(k):
+        if closed[i] and slides[i]:
+            x, y = velocity[3 * i + 1], velocity[3 * i + 2]
+            along = x * direction[i, 0] + y * direction[i, 1]
+            if along > 0.0:
+                continue
+            if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(STILL, 1e-6 * terms_of(w, i)):
+                continue  # its path has turned by a right angle: it slides on
+            slides[i], arrived = False, True
+    # those that let go although nothing is seen of it yet
+    for i in range(k):
+        if letting[i, 0] != 0.0 and closed[i] and not slides[i]:
+            let_go(w, i, letting[i, 1], letting[i, 2])
+        letting[i, 0] = 0.0
+    # contacts that come to rest together
+    for i in range(k):
+        if arrived and closed[i] and slides[i]:
+            x, y = velocity[3 * i + 1], velocity[3 * i + 2]
+            if np.sqrt(x * x + y * y) <= REST_PART * terms_of(w, i):
+                slides[i] = False
+    code = do_settle(w)
+    for i in range(k):
+        new = word_of(w, i)
+        if new != old[i] and new != OPEN and old[i] != OPEN:
+            note(w, t, i, old[i], new)
+    return code
+
+
+SETTLE, COLLIDE, CHANGE = range(3)
+"""Transitions."""
+
+
+def _transition(address, first, stop, scratch):
+    w = table_at(address, ROWS)
+    arguments = vector(w, AT.arguments)
+    which = arguments[FIRST]
+    if which == SETTLE:
+        code = do_settle(w)
+    elif which == COLLIDE:
+        code = do_impact(w)
+    else:
+        code = do_change(w)
+    arguments[CODE] = code
+
+
+transition_unit = Unit(_transition)
+
+
+@nested
+def transit(w, which):
+    """Change the modes at the state of the run; return how it ended."""
+    arguments, calls = vector(w, AT.arguments), whole_matrix(w, AT.calls)
+    arguments[FIRST] = which
+    invoke(calls[TRANSITION, 0], calls[TRANSITION, 1], calls[TRANSITION, 2])
+    return int(arguments[CODE])
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Planes that slide, and come to rest.
+
+
+@nested
+def follow(w):
+    """Turn the directions of planes that slide with their velocities; what has got going is slow no longer."""
+    closed, slides = flags(w, AT.closed), flags(w, AT.slides)
+    tangents = whole(w, AT.tangents)
+    velocity, slow = vector(w, AT.velocity), vector(w, AT.slow)
+    direction = matrix(w, AT.direction)
+    for i in range(closed.size):
+        if closed[i] and slides[i] and tangents[i] == 2:
+            x, y = velocity[3 * i + 1], velocity[3 * i + 2]
+            size = np.sqrt(x * x + y * y)
+            if size > slow[i]:
+                slow[i] = 0.0
+                if size > STILL:
+                    direction[i, 0], direction[i, 1] = x / size, y / size
+
+
+@nested
+def plane_limit(w):
+    """Return the longest step that planes about to rest allow: half of the way; 0 where one is at rest now."""
+    closed, slides = flags(w, AT.closed), flags(w, AT.slides)
+    tangents = whole(w, AT.tangents)
+    slow, velocity, limits = vector(w, AT.slow), vector(w, AT.velocity), vector(w, AT.limits)
+    contact_rate, clock = vector(w, AT.contact_rate), vector(w, AT.clock)
+    longest = np.inf
+    for i in range(closed.size):
+        if closed[i] and slides[i] and tangents[i] == 2 and slow[i] == 0.0:
+            x, y = velocity[3 * i + 1], velocity[3 * i + 2]
+            slowing = -(x * contact_rate[3 * i + 1] + y * contact_rate[3 * i + 2])
+            # only where the path bends: a straight one ends at a zero of its speed
+            bend = abs(x * contact_rate[3 * i + 2] - y * contact_rate[3 * i + 1])
+            if slowing > 0.0 and bend > 1e-9 * slowing:
+                left = (x * x + y * y) / slowing
+                if left <= max(limits[EVENT_TOLERANCE], 8 * 2.2e-16 * abs(clock[T])):
+                    return 0.0
+                longest = min(longest, 0.5 * left)
+    return longest
+
+
+@nested
+def rest_planes(w):
+    """Let planes that are at rest but for less than the tolerance come to rest; return how it ended."""
+    closed, slides = flags(w, AT.closed), flags(w, AT.slides)
+    clock, velocity, limits = vector(w, AT.clock), vector(w, AT.velocity), vector(w, AT.limits)
+    contact_rate = vector(w, AT.contact_rate)
+    tangents = whole(w, AT.tangents)
+    k, t = closed.size, clock[T]
+    old = np.zeros(k, np.int64)
+    for i in range(k):
+        old[i] = word_of(w, i)
+        if closed[i] and slides[i] and tangents[i] == 2:
+            x, y = velocity[3 * i + 1], velocity[3 * i + 2]
+            slowing = -(x * contact_rate[3 * i + 1] + y * contact_rate[3 * i + 2])
+            if slowing > 0.0 and (x * x + y * y) / slowing <= max(limits[EVENT_TOLERANCE], 8 * 2.2e-16 * abs(t)):
+                slides[i] = False
+    code = transit(w, SETTLE)
+    for i in range(k):
+        new = word_of(w, i)
+        if new != old[i] and new != OPEN and old[i] != OPEN:
+            note(w, t, i, old[i], new)
+    return code
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Modes at the start.
+
+
+@nested
+def touches(w):
+    """Return whether something touches and does not separate, at the state of the run."""
+    q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
+    clock, gaps, velocity = vector(w, AT.clock), vector(w, AT.gaps), vector(w, AT.velocity)
+    calls = whole_matrix(w, AT.calls)
+    closed, gapped = flags(w, AT.closed), flags(w, AT.gapped)
+    set_state(w, q0, v0)
+    time[0] = clock[T]
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    found = False
+    for i in range(closed.size):
+        found = found or (gapped[i] and gaps[i] <= TOUCHING and velocity[3 * i] <= STILL)
+    return found
+
+
+@nested
+def first_modes(w):
+    """Let contacts without a gap slide where they move, at the state of the run."""
+    q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
+    clock, velocity = vector(w, AT.clock), vector(w, AT.velocity)
+    calls = whole_matrix(w, AT.calls)
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    direction = matrix(w, AT.direction)
+    set_state(w, q0, v0)
+    time[0] = clock[T]
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    for i in range(closed.size):
+        closed[i] = not gapped[i]
+        x, y = velocity[3 * i + 1], velocity[3 * i + 2]
+        speed = np.sqrt(x * x + y * y)
+        slides[i] = closed[i] and speed > REST_PART * terms_of(w, i)
+        if slides[i]:
+            direction[i, 0], direction[i, 1] = x / speed, y / speed
+    choose(w)
