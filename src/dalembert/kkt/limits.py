@@ -254,6 +254,10 @@ CLEARLY_MORE = 10.0
 IDLE_CONSTRAINT = 1e-9
 """A constraint whose rows are nowhere larger than this part of the largest has no size of its own: it moves nothing."""
 
+IDLE_DIAGONAL = 1e-14
+"""The same for diagonals of A M^-1 A^T, lengths and angles in their units: axes of large mechanisms that are tilted by
+1e-7 are parallel."""
+
 LEVER_ROUNDING = 64 * EPS
 """Entries of A below this part of their joint's lever are rounding: chains of tens of joints add up so much."""
 

@@ -272,7 +272,8 @@ class LargeSystem(RowState):
         gap, size = trial.gap.copy(), trial.size.copy()
         if trial.two > self.limits.accept and free is not None:
             size = np.abs(self.move_rows(values, free())) + np.abs(c)
-        parts = [relative(np.where(rows, gap, 0.0), size, factors.g) for rows in (kept, implied)]
+        diagonals = np.where(implied, scale, factors.g)  # an implied row may be what tilted axes leave of one
+        parts = [relative(np.where(rows, gap, 0.0), size, diagonals) for rows in (kept, implied)]
         weights = np.where(factors.g > 0.0, factors.g, 1.0) ** -0.5
         error = float(np.linalg.norm((weights * gap)[kept]) / (np.linalg.norm(weights * size) or 1.0))
         certain = least > self.limits.regular and error <= self.limits.certain * min(least, 1.0) ** 0.5
@@ -324,7 +325,7 @@ class LargeSystem(RowState):
 
     def scales(self, g: Array) -> Array:
         """Return for each row the largest diagonal of its constraint."""
-        return largest_of_each(self.rows.owner, self.rows.owners, g)
+        return largest_of_each(self.rows.owner, self.rows.owners, g, self.rows.units)
 
     def shift(self, g: Array, scale: Array) -> Array:
         """Return delta for rows with diagonal g and their constraints' scales: mu w over the largest w / scale."""

@@ -6,7 +6,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.kernel.loops import fused_allocating, fused_steady, pasted, reordered_steady
-from dalembert.kkt.limits import FINE, IDLE_ROW
+from dalembert.kkt.limits import FINE, IDLE_DIAGONAL, IDLE_ROW
 from dalembert.large.inward import carrier, felt, put_pair, spread, with_children
 from dalembert.large.joints import PLACE, force_needed, inertia_in_world, pair
 from dalembert.large.layout import CIRCLE, HINGE, VELOCITIES
@@ -70,16 +70,21 @@ def relative(gap, size_of_gap, g):
 
 
 @fused_allocating
-def largest_of_each(owner, count, g):
-    """Return for each row the largest diagonal g of its constraint; the largest of all where nothing can move it."""
-    largest = np.zeros(count)
+def largest_of_each(owner, count, g, units):
+    """Return for each row the largest diagonal g of its constraint; the largest of all where nothing can move it.
+
+    Lengths and angles are compared by the squares of their `units`. What tilted axes leave of rows across a plane moves
+    nothing: scaled up for itself it would lock a loop.
+    """
+    largest, top = np.zeros(count), 0.0
     for row in range(len(g)):
         largest[owner[row]] = max(largest[owner[row]], g[row])
-    top = largest.max() if count else 0.0
-    for k in range(count):
-        if not largest[k] > 0.0:
-            largest[k] = top if top > 0.0 else 1.0
-    return largest[owner]
+        top = max(top, g[row] / units[row])
+    scale = np.empty(len(g))
+    for row in range(len(g)):
+        usual = top * units[row] if top > 0.0 else 1.0
+        scale[row] = largest[owner[row]] if largest[owner[row]] > IDLE_DIAGONAL * usual else usual
+    return scale
 
 
 @reordered_steady

@@ -157,6 +157,7 @@ class LargeRows:
         self.m, self.h = len(mechanism.names), int(sum(mechanism.holonomic))
         self.owner = np.array(mechanism.scale_groups, dtype=np.int64)
         self.owners = int(self.owner.max(initial=-1)) + 1
+        self.units = mechanism.row_units**2
         holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.residual_place = np.where(holonomic, np.cumsum(holonomic) - 1, -1)
         sizes = [len(source.row_names()) for source in mechanism.all_constraints]

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-import numpy as np
-
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.events.asked import Event
@@ -140,9 +138,3 @@ def rank_of(session: Session) -> GenericRank | None:
     if session.rank is None and m.names and m.nv <= LARGEST_SURVEYED:
         session.rank = m.generic_rank(session.q, s.start)
     return session.rank
-
-
-def idle_rows(session: Session) -> Array:
-    """Return which rows of the system move nothing within its digits, (m,)."""
-    rank = rank_of(session)
-    return np.zeros(len(session.system.names), dtype=bool) if rank is None else rank.idle.copy()

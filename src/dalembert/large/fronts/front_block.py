@@ -262,7 +262,7 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
     topology, gathering, pitch, inertia, armature = bundle.layout
     kinds, ids, at, run, touches, couplings, merges = bundle.plan
     narrow, owners, piece = bundle.sizes
-    ends, linear, owner = bundle.rows
+    ends, linear, owner, units = bundle.rows
     massive, implied, accept = bundle.limits
     K, T, Y, A, worst, still = bundle.memory
     L, F, phi, closed, places = bundle.stacks
@@ -282,7 +282,7 @@ def plain_answer(bundle, present, wrenches, shift, need, tau, c, g, pivots, y, a
         )  # fmt: skip
     # pivots of joints and rows must be clear of rounding, or the caller takes care
     forget_rounding(ends, inertia, wrenches, g)
-    scale = largest_of_each(owner, owners, g)
+    scale = largest_of_each(owner, owners, g, units)
     clear = worst[0] > massive
     for row in range(len(g)):
         clear &= pivots[row] > implied * scale[row] or not present[row]
@@ -375,7 +375,7 @@ class FrontBlock:
             (layout.topology, layout.gathering, layout.pitch, layout.inertia, state.tree.armature),
             (f.counts, f.ids, f.at, f.run, f.touches, f.couplings, f.merges),
             (f.narrow, rows.owners, self.piece),
-            (state.ends, rows.linear_terms, rows.owner),
+            (state.ends, rows.linear_terms, rows.owner, rows.units),
             self.limits,
             (memory.K, memory.T, memory.Y, memory.A, memory.worst, memory.still),
             (stacks.L, stacks.F, stacks.phi, stacks.closed, stacks.places),

@@ -19,7 +19,7 @@ from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.signals import SIGNALS
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps, snapped
-from dalembert.simulate.session import Session, idle_rows
+from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers import moreau_loops as loop
 from dalembert.simulate.steppers.moreau_contacts import contacts_of
 from dalembert.simulate.steppers.moreau_loops import ALONG, CLOSE, CONTACTS, FIELD, LIMIT, PLANE, SPHERES, TAU, Pairs
@@ -56,7 +56,8 @@ class MoreauWork(NamedTuple):
     warm: np.ndarray  # impulses of the last step
     closed: np.ndarray  # (k,) contacts that touch at the start of the step
     left: np.ndarray  # (k, 9) contact velocity after it in world axes, r omega, normal
-    idle: np.ndarray  # (m,) rows that move nothing within the model's digits
+    row_sizes: np.ndarray  # (m,) that rows of their constraint have in the metric of the mass, where the rank is known
+    known_rank: np.ndarray  # (1,), -1 where it is not known
     missed: np.ndarray  # (k,) by how much the laws of contacts were missed in the last step, relative to the data
 
 
@@ -125,13 +126,15 @@ class MoreauMemory:
         self.error: BaseException | None = None
         m = session.mechanism
         n, rows, held = m.nv, len(m.names), int(sum(m.holonomic))
-        signals = session.controller.symbols.numel()
+        signals, rank = session.controller.symbols.numel(), rank_of(session)
         self.work = MoreauWork(
             np.zeros((SIGNALS + 1, 3), np.int64), session.q.copy(), session.v.copy(), np.zeros(2 + signals),
             np.zeros(n), np.zeros(m.nq), np.zeros(n), np.zeros(m.nq), np.zeros(m.nq), np.zeros(1), np.zeros(n),
             np.zeros((n, n)), np.zeros(n), np.zeros((rows, n)), np.zeros((len(geometry.frames), 18 + 6 * n)),
             np.zeros(n), np.zeros(held), np.zeros(k), np.zeros((3 * k, n)), np.zeros((k, 3, 3)),
-            np.zeros(3 * k), np.zeros(k, np.bool_), np.zeros((k, 9)), idle_rows(session), np.zeros(k),
+            np.zeros(3 * k), np.zeros(k, np.bool_), np.zeros((k, 9)),
+            np.ones(rows) if rank is None else 1.0 / rank.scales,
+            np.array([-1 if rank is None else rank.rank], np.int64), np.zeros(k),
         )  # fmt: skip
         self.alive: list[Any] = [geometry, chart, forces]
         if compiled:

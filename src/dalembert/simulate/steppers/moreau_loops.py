@@ -71,6 +71,33 @@ def factor(M, L, kept):
 
 
 @compiled
+def choose(S, sizes, rank, kept):
+    """Keep `rank` rows by the largest pivots of S = A M^-1 A^T beside the sizes that rows of their constraint have.
+
+    What tilted axes leave of a row has next to no pivot, beside them. A negative rank is not known: all are kept.
+    """
+    m = S.shape[0]
+    if rank < 0 or rank >= m:
+        return
+    rest, kept[:] = S.copy(), False
+    for i in range(m):
+        for j in range(m):
+            rest[i, j] /= sizes[i] * sizes[j]
+    for _ in range(rank):
+        best, largest = -1, 0.0
+        for i in range(m):
+            if not kept[i] and rest[i, i] > largest:
+                best, largest = i, rest[i, i]
+        if best < 0:
+            return
+        kept[best] = True
+        column = rest[:, best].copy()
+        for i in range(m):
+            for j in range(m):
+                rest[i, j] -= column[i] * column[j] / largest
+
+
+@compiled
 def solve_in_place(L, kept, x):
     """Overwrite x (n, k) by the solution of L L^T y = x; places that are not kept get zero."""
     n = L.shape[0]
@@ -516,7 +543,7 @@ def without_contacts(w, h):
     velocity, and an estimate of its relative error.
     """
     n, m = w.v.size, w.A.shape[0]
-    L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), ~w.idle
+    L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), np.ones(m, np.bool_)
     rank, least = factor(w.M, L, kept)
     half = np.zeros((n, 1))
     half[:, 0] = 0.5 * (h * (w.tau - w.bias) + w.warm @ w.W)
@@ -530,7 +557,9 @@ def without_contacts(w, h):
     X[:, 0] += w.v
     Z, y = np.ascontiguousarray(X[:, 1:]), np.ascontiguousarray(X[:, :1])
     if m:
-        _, part = factor(w.A @ Z, SL, rows_kept)
+        S = w.A @ Z
+        choose(S, w.row_sizes, w.known_rank[0], rows_kept)
+        _, part = factor(S, SL, rows_kept)
         least *= part
     lam = constrained(w.A, Z, SL, rows_kept, y)
     return rank, L, Z, SL, rows_kept, lam[:, 0].copy(), y[:, 0].copy(), ROUNDOFF / least

@@ -58,7 +58,7 @@ class PlainSteps:
         rows = np.zeros((x.A.shape[0], right.shape[1]))
         if self.offsets:
             rows[:, 0] = -self.m.constraint_velocity(middle, np.zeros(v.size), t + 0.5 * h)
-        inverse = Inverse.of(x.M, np.where(w.idle[:, None], 0.0, x.A))
+        inverse = Inverse.of(x.M, np.where(self._independent(x)[:, None], x.A, 0.0))
         if not np.isfinite(right).all():
             return loop.NON_FINITE
         try:
@@ -102,6 +102,14 @@ class PlainSteps:
         w.left[:, 3:6], w.left[:, 6:] = run.geometry.spins(middle, new), x.axes[:, 0]
         w.v[:], w.q[:], w.warm[:], w.closed[:] = new, w.moved, P, P[::3] > 0.0
         return loop.FINE
+
+    def _independent(self, x: State) -> Array:
+        """Return which rows make up the system's rank here, (m,); all of them where it is not known."""
+        w, kept = self.run.memory.work, np.ones(len(x.A), dtype=bool)
+        rank = int(w.known_rank[0])
+        if 0 < rank < len(x.A):
+            loop.choose(x.A @ np.linalg.solve(stiffened(x.M, x.A)[0], x.A.T), w.row_sizes, rank, kept)
+        return kept
 
     def _count_gain(self, x: State, t: float, free: Array, new: Array, P: Array, offset: Array) -> None:
         """Count a step whose impulses gain energy from surfaces at rest, and keep the first; see `loop.count_gain`."""
