@@ -3,7 +3,8 @@
 The oracle is a dense singular value decomposition of the rows in the metric of the mass, B = D A L^-T, M = L L^T, of
 which the r largest singular values count, r the largest rank among closed configurations of the mechanism. It takes M,
 A, bias and drift from the mechanism, and nothing else. Its own error is eps / s_r; a kernel promises half of its
-digits of what the forces could cause (docs/constrained.md), which is what is allowed beside that.
+digits of what the forces could cause (docs/constrained.md), which is what is allowed beside that. Of plane loops whose
+axes are tilted by less than a model's digits, the oracle sees those with parallel axes.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ SHAPES = (
     *(("spatial", kind) for kind in KINDS),
     *(("twice", kind) for kind in ("point", "revolute", "weld")),
     *(("planar", kind) for kind in ("point", "revolute", "planar")),
+    *(("tilted", kind) for kind in ("point", "revolute", "weld", "cylindrical", "universal")),
 )
 
 
@@ -59,6 +61,7 @@ class Case:
     rank: int
     flat: bool
     unit: float
+    plain: da.Mechanism  # what the oracle sees
 
     @cache  # noqa: B019 - cases live as long as the campaign
     def kernel(self, what: str, dtype: str, backend: str) -> Any:
@@ -140,7 +143,7 @@ class State:
     """The oracle at one configuration."""
 
     def __init__(self, case: Case, q: Array) -> None:
-        self.case, self.q, m = case, q, case.mechanism
+        self.case, self.q, m = case, q, case.plain
         self.M, self.A = np.atleast_2d(m.mass_matrix(q)), np.asarray(m.jacobian(q))
         self.L = np.linalg.cholesky(self.M)
         B = case.scales[:, None] * solve_triangular(self.L, self.A.T, lower=True).T
@@ -160,7 +163,7 @@ class State:
 
     def acceleration(self, v: Array, tau: Array) -> tuple[Array, float]:
         """Return the acceleration, and what forces and rows could cause."""
-        m = self.case.mechanism
+        m = self.case.plain
         load = tau - np.asarray(m.bias(self.q, v))
         free = np.linalg.solve(self.M, load)
         drift = np.asarray(m.drift(self.q, v))
@@ -174,7 +177,7 @@ class State:
 
     def least_forces(self, v: Array, a: Array) -> tuple[Array, float]:
         """Return tau = b + A^T lam of least norm: what b has outside the span of the rows."""
-        b = self.M @ a + np.asarray(self.case.mechanism.bias(self.q, v))
+        b = self.M @ a + np.asarray(self.case.plain.bias(self.q, v))
         _, s, Vt = np.linalg.svd(self.case.scales[:, None] * self.A, full_matrices=False)
         V = Vt[: self.case.rank]
         if self.case.rank:
@@ -192,18 +195,24 @@ def made(shape: str, kind: str, unit: float, variant: int) -> Case:
     rng = np.random.default_rng([variant, *shape.encode(), *kind.encode()])  # the same in all units
     masses = 10.0 ** rng.uniform(-4, 4, 7) if variant else np.ones(7)
     mechanism = flat(kind, unit, masses) if shape == "flat" else chain(shape, kind, unit, masses, rng)
-    q = np.array([[t, -t, t] for t in np.linspace(0.3, 2.5, POOL)]) if shape == "flat" else closed(mechanism, unit, rng)
+    plain = mechanism
+    if shape == "tilted":
+        tilts = 10.0 ** np.random.default_rng(variant).uniform(-14, -9, (7, 2))
+        again = np.random.default_rng([variant, *shape.encode(), *kind.encode()])
+        masses = 10.0 ** again.uniform(-4, 4, 7) if variant else np.ones(7)
+        mechanism = chain(shape, kind, unit, masses, again, tilts)
+    q = np.array([[t, -t, t] for t in np.linspace(0.3, 2.5, POOL)]) if shape == "flat" else closed(plain, unit, rng)
     rows = []
     for each in q:
-        L = np.linalg.cholesky(np.atleast_2d(mechanism.mass_matrix(each)))
-        rows.append(solve_triangular(L, np.asarray(mechanism.jacobian(each)).T, lower=True).T)
+        L = np.linalg.cholesky(np.atleast_2d(plain.mass_matrix(each)))
+        rows.append(solve_triangular(L, np.asarray(plain.jacobian(each)).T, lower=True).T)
     kinds = [(i, turns) for i, c in enumerate(mechanism.all_constraints) for turns in c.angular()]
     sizes = np.median(np.linalg.norm(rows, axis=2), axis=0)
     largest = np.array([max(s for s, other in zip(sizes, kinds, strict=True) if other == own) for own in kinds])
     scales = 1.0 / np.where(largest > 0, largest, 1.0)
     spectra = [np.linalg.svd(scales[:, None] * B, compute_uv=False) for B in rows]
     rank = max(int((s > DIGITS * s[0]).sum()) for s in spectra)
-    return Case(mechanism, q, scales, rank, shape == "flat", unit)
+    return Case(mechanism, q, scales, rank, shape == "flat", unit, plain)
 
 
 def flat(kind: str, u: float, masses: Array) -> da.Mechanism:
@@ -220,9 +229,14 @@ def flat(kind: str, u: float, masses: Array) -> da.Mechanism:
     return b.build().constrain(KINDS[kind](u, other="post"))
 
 
-def chain(shape: str, kind: str, u: float, masses: Array, rng: np.random.Generator) -> da.Mechanism:
-    """Return a chain of hinges, its end held once or twice at a post on the ground; all in a plane or not."""
-    plane = shape == "planar"
+def chain(
+    shape: str, kind: str, u: float, masses: Array, rng: np.random.Generator, tilts: Array | None = None
+) -> da.Mechanism:
+    """Return a chain of hinges, its end held once or twice at a post on the ground; all in a plane or not.
+
+    Axes of a plane chain are tilted by `tilts` (7, 2), radians about x and y.
+    """
+    plane = shape in ("planar", "tilted")
     b = da.Builder("chain", gravity=tuple(u * np.array([0.4, -3.0, -9.0])))
     parent = "world"
     for i in range(5 if plane else 7):
@@ -230,6 +244,7 @@ def chain(shape: str, kind: str, u: float, masses: Array, rng: np.random.Generat
         place = u * rng.uniform([0.4, -0.3, -0.3], [0.8, 0.3, 0.3])
         place[2] *= not plane
         axis = np.array(AXIS) if plane else rng.standard_normal(3)
+        axis[:2] += 0.0 if tilts is None else tilts[i]
         inertia = mass * u**2 * rng.uniform(0.05, 0.09, 3)
         b.body(f"link {i}", mass=mass, center=tuple(0.3 * u * rng.uniform(-1, 1, 3)), inertia=tuple(inertia))
         b.joint(f"hinge {i}", "revolute", parent=parent, child=f"link {i}", axis=tuple(axis / np.linalg.norm(axis)),
@@ -238,6 +253,8 @@ def chain(shape: str, kind: str, u: float, masses: Array, rng: np.random.Generat
     b.frame("end", parent, position=(0.3 * u, 0, 0))
     tree = b.build()
     R, p, *_ = tree.kinematics(rng.uniform(-1.2, 1.2, tree.nq), "end")
+    if plane:
+        R[2], R[:, 2], p[2] = AXIS, AXIS, 0.0
     p = p + (0.5 * u * R[:, 0] if kind == "distance" else 0.0)
     loops = [KINDS[kind](u, at=(R, p))]
     if shape == "twice":

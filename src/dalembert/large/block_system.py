@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from math import isfinite
 from typing import Any, NamedTuple
 
@@ -9,7 +10,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
-from dalembert.kkt.limits import FINE, MASSIVE, ROUNDING, Thresholds
+from dalembert.kkt.limits import CLEAR, FINE, MASSIVE, ROUNDING, Thresholds
 from dalembert.large.fronts.front_block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
 from dalembert.large.fronts.front_plan import Fronts, plan
 from dalembert.large.implied import LEFT_OUT, implied_rows
@@ -91,6 +92,9 @@ MOST_PER_BODY = 2e5
 REFINEMENTS = 3
 """Solves with what is left as right side, at most."""
 
+SEEN_AT = 3
+"""Configurations at random, with velocities at random, that show which rows move nothing."""
+
 NOTHING = np.zeros((0, 6))
 """Forces that bodies need where they do not move."""
 
@@ -118,9 +122,35 @@ class LargeSystem(RowState):
         self._implied: dict[bytes, Array | None] = {}
 
     def moved(self, q: Array, v: Array, t: float, gravity: bool = True) -> RowValues:
-        """Move to a state, which is remembered, and return the rows there."""
+        """Move to a state, which is remembered, and return the rows there; those that move nothing are zero."""
+        idle = self.idle
         self.room.at = (q, v, t, gravity)
-        return super().moved(q, v, t, gravity)
+        values = super().moved(q, v, t, gravity)
+        if idle.any():
+            values.wrenches[idle] = 0.0
+        return values
+
+    @cached_property
+    def idle(self) -> Array:
+        """Rows that move nothing within the model's digits, (m,), whatever the configuration; see `model/.../rows.py`.
+
+        Velocities at random show it at random configurations. A row counts beside its constraint, and the angles of a
+        constraint beside a radian.
+        """
+        mechanism, rng = self.layout.mechanism, np.random.default_rng(0)
+        speeds = np.zeros(self.rows.m)
+        for q in mechanism.random(rng, SEEN_AT):
+            v = rng.standard_normal(mechanism.nv) * mechanism.velocity_sizes
+            values = super().moved(q, v, 0.0, gravity=False)
+            speeds = np.maximum(speeds, np.abs(self.move_rows(values, v)) / mechanism.row_units)
+        digits, between = digits_of(mechanism), np.zeros(self.rows.m, dtype=bool)
+        for rows, _ in mechanism.rows_between_frames:
+            between[rows] = True
+        groups = np.zeros(self.rows.owners)
+        np.maximum.at(groups, self.rows.owner, speeds)
+        largest = groups[self.rows.owner]
+        least = np.where(mechanism.angular_rows, np.maximum(largest, 1.0), largest)
+        return between & (speeds <= CLEAR * digits * least)
 
     def implied(self, present: Array) -> Array | None:
         """Return which of the rows that are `present` others imply, (m,), found once; None where that is not known."""

@@ -539,6 +539,11 @@ class Mechanism:
 
         return generic_rank(self, q, t)
 
+    @property
+    def rows_between_frames(self) -> list[tuple[Array, bool]]:
+        """Rows of constraints between frames: those of lengths, those of angles, each with whether they are angles."""
+        return self._levers.geometric
+
     @cached_property
     def _levers(self) -> rows.Levers:
         return rows.Levers.of(self)

@@ -169,7 +169,7 @@ def idle_rows(mechanism: Mechanism, A: Array, gap: float = 0.0) -> Array:
     """
     digits, idle = digits_of(mechanism), np.zeros(len(mechanism.names), dtype=bool)
     levers, groups = velocity_sizes(mechanism), np.array(mechanism.row_groups)
-    for rows, angular in mechanism._levers.geometric:
+    for rows, angular in mechanism.rows_between_frames:
         unit, limit = (1.0, max(CLEAR * digits, TOUCHING * gap**0.5)) if angular else (mechanism.reach, digits)
         sizes = (np.abs(A[:, rows]) * levers / unit).max(axis=(0, 2), initial=0.0)
         moving = np.isin(groups[rows], groups[rows[sizes > limit]])
@@ -180,7 +180,7 @@ def idle_rows(mechanism: Mechanism, A: Array, gap: float = 0.0) -> Array:
 def row_units(mechanism: Mechanism) -> Array:
     """Return per row the size in which rows of lengths and of angles can be compared, (m,): reach, or one."""
     units = np.ones(len(mechanism.names))
-    for rows, angular in mechanism._levers.geometric:
+    for rows, angular in mechanism.rows_between_frames:
         units[rows] = 1.0 if angular else mechanism.reach
     return units
 
