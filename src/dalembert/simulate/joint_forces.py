@@ -5,12 +5,15 @@ samples (`model/mechanism/joint_forces.py`). A run with time stepping (`moreau`)
 belong to its first sample, and those of a step with an impact grow as the step shrinks. Other runs leave impacts out;
 `run.impacts` has them.
 
-Contact forces are taken as they are. Where they are not unique, or nobody has looked, no wrench is called unique.
+Contact forces are taken as they are. Which of them, and of the wrenches that go with them, are unique is decided for
+constraint rows and contacts together, sample by sample (`model/mechanism/families.py`): a contact that sticks has free
+forces in all directions, one that slides along one direction, a smooth one along its normal. Forces at the edge of
+friction cones, which can change to one side only, count as free.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,9 +21,12 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.kkt.limits import negligible_level
+from dalembert.model.mechanism.families import ContactForces
 from dalembert.model.mechanism.joint_forces import COMPONENTS, JointForce, JointForces
 from dalembert.model.mechanism.known_motion import MotionSamples
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.events.record import Mode
 from dalembert.status import Status
 from dalembert.types import Array
@@ -28,6 +34,11 @@ from dalembert.types import Array
 if TYPE_CHECKING:
     from dalembert.simulate.contact.shapes import ContactPair
     from dalembert.simulate.trajectory import Trajectory
+
+
+RESTING, NEAR = 1e-6, 1e-3
+"""Time steps: touching points that move along their normal by no more than this, m/s, over gaps of no more than this
+part of the mechanism's size count as closed contacts, whatever their impulse is."""
 
 
 class Peak(NamedTuple):
@@ -40,12 +51,15 @@ class Peak(NamedTuple):
 
 
 class ContactLoad(NamedTuple):
-    """A contact over time: its two bodies, the force on the first, the place where it acts; world axes, (N, 3)."""
+    """A contact over time: its two bodies, force on the first, place and normal in world axes, (N, 3); gap, (N,)."""
 
     child: str
     parent: str
     force: Array
     place: Array
+    normal: Array
+    gap: Array
+    friction: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -58,27 +72,46 @@ class JointForceHistory(JointForces):
         Times of the samples, seconds.
     contacts
         Loads of contacts by name.
-    contacts_unique
-        Per sample whether the forces of all contacts are unique, (N,).
+    units
+        Per contact the directions of its free forces, world axes, (N, 3, 3), and their columns in `contact_family`.
+    examined
+        Whether anybody has looked which forces of contacts are unique: of mechanisms with too many velocities not.
     """
 
     t: Array = field(default_factory=lambda: np.zeros(0))
     contacts: dict[str, ContactLoad] = field(default_factory=dict, repr=False)
-    contacts_unique: Array = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
+    units: dict[str, tuple[Array, slice]] = field(default_factory=dict, repr=False)
+    examined: Array = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
 
     def in_axes(self, axes: str) -> JointForceHistory:
         """Return the same wrenches in other axes: "child", "parent" or "world"."""
-        turned = super().in_axes(axes)
-        return replace(turned, unique=turned.unique & self.contacts_unique[:, None, None])
+        return super().in_axes(axes)._seen()
+
+    def with_flexible(self, flexible: Mapping[str, Any] | None) -> JointForceHistory:
+        """Return the member of least elastic energy in joints of given stiffness, all others rigid."""
+        return super().with_flexible(flexible)._seen()
+
+    def _seen(self) -> JointForceHistory:
+        """Return the same, no wrench being called unique in samples whose contacts nobody has examined."""
+        return replace(self, unique=self.unique & self.examined[:, None, None])
+
+    @property
+    def contacts_unique(self) -> Array:
+        """Per sample whether the forces of all contacts, friction of joints included, are unique, (N,)."""
+        return self.examined & ~self.held.any(axis=1)
 
     def __getitem__(self, name: str) -> JointForce:
         """Return the wrench of a joint, loop, constraint or spring; of a contact the force, in world axes."""
         if name not in self.contacts or name in self.names:
             return super().__getitem__(name)
-        load = self.contacts[name]
+        load, (units, columns) = self.contacts[name], self.units[name]
         wrench = np.concatenate([load.force, np.zeros_like(load.force)], axis=1)
-        none, sure = np.zeros((len(wrench), 0, 6)), np.broadcast_to(self.contacts_unique[:, None], wrench.shape)
-        return JointForce(name, "contact", load.child, load.parent, "world", wrench, 0.0 * wrench, sure, none)
+        family = np.zeros((*self.contact_family.shape[:2], 6))
+        family[..., :3] = np.einsum("nrp,npc->nrc", self.contact_family[..., columns], units)
+        largest = np.abs(self.contact_family).max(axis=2, initial=0.0)[..., None]
+        level = np.maximum(np.vectorize(negligible_level, otypes=[float])(self.noise), self.noise)[:, None, None]
+        unique = ~(np.abs(family) > level * largest).any(axis=1) & self.examined[:, None]
+        return JointForce(name, "contact", load.child, load.parent, "world", wrench, 0.0 * wrench, unique, family)
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.names, *self.contacts))
@@ -144,8 +177,9 @@ class JointForceHistory(JointForces):
         head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}"
         head += f"  {'load, N':>10}"
         open_ones, lines = self.not_unique, []
-        if not self.contacts_unique.all():
-            open_ones |= dict.fromkeys(self.contacts, COMPONENTS[:3])
+        for name in self.contacts:
+            free = np.array(COMPONENTS)[~self[name].unique.all(axis=0)]
+            open_ones |= {name: tuple(free.tolist())} if free.size else {}
         for name, peak in self.peaks.items():
             load = self.equivalent_load(name)
             mark = f"  not unique: {', '.join(open_ones[name])}" if name in open_ones else ""
@@ -176,32 +210,124 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
     status = np.where(finite, int(Status.REDUNDANT), int(Status.NONFINITE))  # ranks of all samples are looked at
     q, v, a, lam = (np.where(finite[:, None], x, x[:1] if x is run.q else 0.0) for x in arrays)
     known = MotionSamples.of(m, q, v, a, lam, run.t, status)
-    contacts = contact_loads(run)
-    forces = replace(known, external=outer_forces(m, run.q, contacts)).joint_forces()
+    loads = contact_loads(run)
+    closed = np.zeros(run.t.size, dtype=bool)
+    if run.contacts and np.asarray(run.modes).size:
+        closed = (np.asarray(run.modes).reshape(run.t.size, -1) != int(Mode.OPEN)).any(axis=1)
+    free, units = (None, {}) if m.nv > LARGEST_SURVEYED else free_contact_forces(run, loads)
+    examined = ~closed | (free is not None)
+    forces = replace(known, external=outer_forces(m, run.q, loads), contacts=free).joint_forces()
     base = {each.name: getattr(forces, each.name) for each in fields(JointForces)}
-    alone = contacts_unique(run)
-    if not alone.all():
-        base["unique"] = forces.unique & alone[:, None, None]
-        base["choice"] = (
-            f"but for the contacts {forces.choice}; in {int((~alone).sum())} of {alone.size} samples the forces of "
-            "contacts are one answer of many, or were not examined, and so are the wrenches that go with them"
-        )
-    return JointForceHistory(**base, t=run.t, contacts=contacts, contacts_unique=alone)
+    history = JointForceHistory(**base, t=run.t, contacts=loads, units=units, examined=examined)._seen()
+    alone = history.contacts_unique
+    if alone.all():
+        return history
+    why = "one answer of many" if examined.all() else "not examined: the mechanism is large"
+    return replace(
+        history,
+        choice=f"but for the contacts {forces.choice}; in {int((~alone).sum())} of {alone.size} samples the forces of "
+        f"contacts are {why}, and so are wrenches that go with them",
+    )
 
 
-def contacts_unique(run: Trajectory) -> Array:
-    """Return per sample whether the contacts, friction of joints included, leave no choice of their forces, (N,).
+def free_contact_forces(
+    run: Trajectory, loads: dict[str, ContactLoad]
+) -> tuple[ContactForces | None, dict[str, tuple[Array, slice]]]:
+    """Return the directions in which contact forces are free to change, and those of contacts between shapes by name.
 
-    From event to event the rows of the mode are ranked at every sample. Time steps rank nothing: there one contact of
-    a mechanism without constraints is sure, and nothing else.
+    Friction that has its limit, and depends on no reaction, is known; it is free where it holds. That of a row's
+    reaction counts as free whatever it does.
     """
-    N = run.t.size
-    if not run.contacts or np.asarray(run.modes).size == 0:
-        return np.ones(N, dtype=bool)
-    closed = (np.asarray(run.modes).reshape(N, -1) != int(Mode.OPEN)).sum(axis=1)
-    if run.method == "moreau" or "contact_status" not in run.samples:
-        return (closed == 0) | ((closed == 1) & (len(run.moving.names) == 0))
-    return (closed == 0) | (np.asarray(run.samples["contact_status"]).reshape(N) == int(Status.UNIQUE))
+    m, N = run.moving, run.t.size
+    modes = np.asarray(run.modes).reshape(N, -1)
+    if not run.contacts or not modes.size:
+        return None, {}
+    along, units, rows, free = _rows_along_coordinates(run), {}, [], []
+    external: dict[str, list[tuple[int, Array]]] = {}
+    columns = 0
+    for i, name in enumerate(run.contacts):
+        mode = modes[:, i]
+        if name in loads:
+            ends = _wrenches_of_unit_forces(m, run.q, loads[name])
+            world = np.asarray(sum(_along_coordinates(m, run.q, body, wrench) for body, wrench in ends.items()))
+            directions, holds = _directions(run, loads[name], mode, np.einsum("ncj,nj->nc", world, run.v))
+            units[name] = directions, slice(columns, columns + 3)
+            rows.append(directions @ world)
+            for body, wrench in ends.items():
+                external.setdefault(body, []).append((columns, directions @ wrench))
+        else:
+            part, whenever = along[name]
+            rows.append(np.broadcast_to(part, (N, *part.shape)))
+            holds = (mode == int(Mode.STICK)) | whenever
+            holds = np.broadcast_to(holds[:, None], (N, len(part)))
+        free.append(holds)
+        columns += holds.shape[1]
+    wrenches = {body: np.zeros((N, columns, 6)) for body in external}
+    for body, parts in external.items():
+        for first, wrench in parts:
+            wrenches[body][:, first : first + wrench.shape[1]] = wrench
+    rows, holds = np.nan_to_num(np.concatenate(rows, axis=1)), np.concatenate(free, axis=1)
+    return ContactForces(rows, holds, wrenches), units
+
+
+def _directions(run: Trajectory, load: ContactLoad, mode: Array, u: Array) -> tuple[Array, Array]:
+    """Return the directions of a contact's free forces, (N, 3, 3) by rows, and which of them there are, (N, 3).
+
+    u (N, 3) is the velocity of the touching point. Time steps call a contact open that has no impulse, though it may
+    touch: one that is at rest and near counts as closed.
+    """
+    n = load.normal
+    across = u - (u * n).sum(axis=1)[:, None] * n
+    closed, slides = mode != int(Mode.OPEN), mode != int(Mode.STICK)
+    if run.method == "moreau":
+        at_rest = np.abs((u * n).sum(axis=1)) <= RESTING
+        closed = closed | (at_rest & (load.gap <= NEAR * run.moving.reach))
+        slides = np.where(mode == int(Mode.OPEN), np.linalg.norm(across, axis=1) > RESTING, slides)
+    speed, size = (np.linalg.norm(x, axis=1)[:, None] for x in (across, load.force))
+    law = n - load.friction * across / np.where(speed > 0.0, speed, 1.0)
+    sliding = np.where(size > 0.0, load.force / np.where(size > 0.0, size, 1.0), law)
+    single = slides | (load.friction == 0.0)
+    directions = np.tile(np.eye(3), (len(mode), 1, 1))
+    directions[single, 0] = np.where(load.friction == 0.0, n, sliding)[single]
+    return np.nan_to_num(directions), np.stack([closed, closed & ~single, closed & ~single], axis=1)
+
+
+def _wrenches_of_unit_forces(m: Mechanism, q: Array, load: ContactLoad) -> dict[str, Array]:
+    """Return the wrenches of unit forces along the world's axes at a contact on its bodies, (N, 3, 6)."""
+    found, units = {}, np.tile(np.eye(3), (len(q), 1, 1))
+    for body, sign in ((load.child, 1.0), (load.parent, -1.0)):
+        if body != m.ground:
+            arm = np.nan_to_num(load.place - m.kinematics(q, body)[1])[:, None, :]
+            wrench = sign * np.concatenate([units, np.cross(arm, units)], axis=2)
+            found[body] = found.get(body, 0.0) + wrench
+    return found
+
+
+def _along_coordinates(m: Mechanism, q: Array, body: str, wrenches: Array) -> Array:
+    """Return wrenches (N, p, 6) on a body as forces along the coordinates, (N, p, nv)."""
+    return wrenches @ np.asarray(m.frame_jacobian(q, body, "local_world_aligned"))
+
+
+def _rows_along_coordinates(run: Trajectory) -> dict[str, tuple[Array, Any]]:
+    """Return rows (w, nv) of contacts that act along coordinates, and where they are free whether they stick or not."""
+    from dalembert.friction import Coulomb
+    from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
+    from dalembert.simulate.contact.shapes import pairs_of
+
+    m, unit = run.moving, np.eye(run.moving.nv)
+    found: dict[str, tuple[Array, Any]] = {f"friction of {x}": (unit[[j]], False) for j, x in enumerate(m.coordinates)}
+    shapes, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
+    for pair in pairs_of(m, shapes) if shapes else ():
+        if pair.ball is None:  # a limit of a joint
+            place, velocity = pair.coordinate
+            reached = np.asarray(run.modes)[:, run.contacts.index(pair.name)] != int(Mode.OPEN)
+            if run.method == "moreau":
+                near = pair.sign * (run.q[:, place] - pair.bound) <= NEAR
+                reached = reached | (near & (np.abs(run.v[:, velocity]) <= RESTING))
+            found[pair.name] = unit[[velocity]], reached
+    for one in rubbing:
+        found[one.name] = rubbing_rows(m, one).rows, isinstance(one, Coulomb)
+    return found
 
 
 def contact_loads(run: Trajectory) -> dict[str, ContactLoad]:
@@ -232,19 +358,27 @@ def _load(run: Trajectory, pair: ContactPair) -> ContactLoad:
     parent = m.ground
     if isinstance(ground, Plane):
         normal = np.broadcast_to(np.asarray(ground.normal, dtype=float), centre.shape)
+        gap = (normal * centre).sum(axis=1) - ground.offset - ball.radius
     elif other is not None:
         R2, p2 = m.kinematics(run.q, other.frame)
         line = centre - p2 - R2 @ np.array(other.at)
-        normal = line / np.maximum(np.linalg.norm(line, axis=1), np.finfo(float).tiny)[:, None]
+        distance = np.linalg.norm(line, axis=1)
+        normal = line / np.maximum(distance, np.finfo(float).tiny)[:, None]
+        gap = distance - ball.radius - other.radius
         parent = m.frame(other.frame).body
     else:
-        normal = np.array([_field_normal(ground, pair.slot, c, ball.radius) for c in centre])
-    return ContactLoad(m.frame(ball.frame).body, parent, force, centre - ball.radius * normal)
+        places = [_on_field(ground, pair.slot, c, ball.radius) for c in centre]
+        gap, normal = np.array([each[0] for each in places]), np.array([each[1] for each in places])
+    place = centre - ball.radius * normal
+    return ContactLoad(m.frame(ball.frame).body, parent, force, place, normal, gap, pair.friction)
 
 
-def _field_normal(ground: Any, slot: int, centre: Array, radius: float) -> Array:
-    """Return the normal of a heightfield where a sphere touches it."""
-    return ground.below(centre, radius)[1] if slot < 0 else ground.nearest(centre, radius)[1][slot]
+def _on_field(ground: Any, slot: int, centre: Array, radius: float) -> tuple[float, Array]:
+    """Return gap and normal of a heightfield where a sphere touches it."""
+    if slot < 0:
+        return ground.below(centre, radius)[:2]
+    distances, normals, _ = ground.nearest(centre, radius)
+    return float(distances[slot]) - radius, normals[slot]
 
 
 def outer_forces(mechanism: Mechanism, q: Array, contacts: dict[str, ContactLoad]) -> dict[str, Array]:

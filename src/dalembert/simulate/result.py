@@ -129,7 +129,7 @@ class Result:
         """
         n = len(self.problem.motion.free)
         solved = self._index_1[:, :n]
-        return np.where(np.isfinite(solved).all(axis=1)[:, None], solved, self.rates[n : 2 * n].T)
+        return np.where(np.isfinite(solved).all(axis=1, keepdims=True), solved, self.rates[n : 2 * n].T)
 
     @cached_property
     def _index_1(self) -> Array:
