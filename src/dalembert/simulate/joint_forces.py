@@ -3,12 +3,11 @@
 The wrenches are those of the samples' accelerations, multipliers and contact forces, by one call of a kernel for all
 samples (`model/mechanism/joint_forces.py`). A run with time stepping (`moreau`) has the mean forces of its steps: none
 belong to its first sample, and those of a step with an impact grow as the step shrinks. Other runs leave impacts out;
-`run.impacts` has them.
+`run.impacts[i].joint_impulses` has their wrenches, N s and N m s, by the same recursion: with the change of velocities
+in place of accelerations, impulses in place of forces, at rest and without weight and springs.
 
 Contact forces are taken as they are. Which of them, and of the wrenches that go with them, are unique is decided for
-constraint rows and contacts together, sample by sample (`model/mechanism/families.py`): a contact that sticks has free
-forces in all directions, one that slides along one direction, a smooth one along its normal. Forces at the edge of
-friction cones, which can change to one side only, count as free.
+constraint rows and contacts together, sample by sample (`model/mechanism/families.py`).
 """
 
 from __future__ import annotations
@@ -22,23 +21,28 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kkt.limits import negligible_level
-from dalembert.model.mechanism.families import ContactForces
+from dalembert.memory import remembered
 from dalembert.model.mechanism.joint_forces import COMPONENTS, JointForce, JointForces
 from dalembert.model.mechanism.known_motion import MotionSamples
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.precision import digits_of
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
+from dalembert.simulate.contact_loads import (
+    ContactLoad,
+    along_coordinates,
+    contact_loads,
+    free_contact_forces,
+    free_forces_at,
+    limits_reached,
+    loads_at,
+    outer_forces,
+)
 from dalembert.simulate.events.record import Mode
 from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
-    from dalembert.simulate.contact.shapes import ContactPair
     from dalembert.simulate.trajectory import Trajectory
-
-
-RESTING, NEAR = 1e-6, 1e-3
-"""Time steps: touching points that move along their normal by no more than this, m/s, over gaps of no more than this
-part of the mechanism's size count as closed contacts, whatever their impulse is."""
 
 
 class Peak(NamedTuple):
@@ -48,18 +52,6 @@ class Peak(NamedTuple):
     force_time: float
     moment: float
     moment_time: float
-
-
-class ContactLoad(NamedTuple):
-    """A contact over time: its two bodies, force on the first, place and normal in world axes, (N, 3); gap, (N,)."""
-
-    child: str
-    parent: str
-    force: Array
-    place: Array
-    normal: Array
-    gap: Array
-    friction: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -230,164 +222,56 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
     )
 
 
-def free_contact_forces(
-    run: Trajectory, loads: dict[str, ContactLoad]
-) -> tuple[ContactForces | None, dict[str, tuple[Array, slice]]]:
-    """Return the directions in which contact forces are free to change, and those of contacts between shapes by name.
+# ----------------------------------------------------------------------------------------------------------------------
+# Impulses of joints at impacts.
+#
+# Symbols: Lam impulses of constraint rows, P of contacts, x of limits and of friction along coordinates (rows E).
+#
+#     M (v+ - v-) + A^T Lam - E^T x = W^T P         wrenches: the recursion at rest, without weight, with v+ - v- for a
 
-    Friction that has its limit, and depends on no reaction, is known; it is free where it holds. That of a row's
-    reaction counts as free whatever it does.
-    """
-    m, N = run.moving, run.t.size
-    modes = np.asarray(run.modes).reshape(N, -1)
-    if not run.contacts or not modes.size:
-        return None, {}
-    along, units, rows, free = _rows_along_coordinates(run), {}, [], []
-    external: dict[str, list[tuple[int, Array]]] = {}
-    columns = 0
+
+SLIDES = 1e-6
+"""Part of its cone by which an impulse inside of it sticks."""
+
+
+@remembered(1)
+def weightless(mechanism: Mechanism) -> Mechanism:
+    """Return a mechanism without gravity and springs: what impacts move."""
+    return mechanism.with_gravity((0.0, 0.0, 0.0)).with_passive(False)
+
+
+def joint_impulses_of_impact(run: Trajectory, row: int, impulses: dict[str, Array]) -> JointForces:
+    """Return the impulsive wrenches (N s, N m s) of all joints in the impact whose state after it is sample `row`."""
+    if not isinstance(run.moving, Mechanism):
+        raise UnsupportedError(
+            "joint impulses are those of a Mechanism; a Lagrangian does not say what bodies are joined"
+        )
+    m = run.moving
+    q, t, after = run.q[row][None], float(run.t[row]), run.v[row]
+    before = run.v[row - 1] if row and run.t[row - 1] == t else run.session.v
+    loads = loads_at(run, q, {name: impulses.get(name, np.zeros(3))[None] for name in run.contacts})
+    free, units = free_forces_at(run, loads, q, after[None], _modes_of_impulses(run, loads, q))
+    outer, momentum = outer_forces(m, q, loads), -np.asarray(m.mass_matrix(q[0])) @ (after - before)
+    for body, wrench in outer.items():
+        momentum += along_coordinates(m, q, body, wrench[:, None])[0, 0]
+    others = free.free[0].copy()  # limits, and friction along coordinates
+    for _, columns in units.values():
+        others[columns] = False
+    A = np.asarray(m.jacobian(q[0], t)).reshape(-1, m.nv)
+    lam = np.linalg.lstsq(np.vstack([A, -free.rows[0][others]]).T, momentum, rcond=digits_of(m))[0][: len(A)]
+    known = MotionSamples.of(weightless(m), q[0], 0.0 * after, after - before, lam, t, int(Status.REDUNDANT))
+    return replace(known, external=outer, contacts=free).joint_forces()
+
+
+def _modes_of_impulses(run: Trajectory, loads: dict[str, ContactLoad], q: Array) -> Array:
+    """Return what contacts do in an impact, (1, k): impulses inside their cone stick; limits that are reached push."""
+    modes, reached = np.full((1, len(run.contacts)), int(Mode.SLIP)), limits_reached(run, q)
     for i, name in enumerate(run.contacts):
-        mode = modes[:, i]
-        if name in loads:
-            ends = _wrenches_of_unit_forces(m, run.q, loads[name])
-            world = np.asarray(sum(_along_coordinates(m, run.q, body, wrench) for body, wrench in ends.items()))
-            directions, holds = _directions(run, loads[name], mode, np.einsum("ncj,nj->nc", world, run.v))
-            units[name] = directions, slice(columns, columns + 3)
-            rows.append(directions @ world)
-            for body, wrench in ends.items():
-                external.setdefault(body, []).append((columns, directions @ wrench))
-        else:
-            part, whenever = along[name]
-            rows.append(np.broadcast_to(part, (N, *part.shape)))
-            holds = (mode == int(Mode.STICK)) | whenever
-            holds = np.broadcast_to(holds[:, None], (N, len(part)))
-        free.append(holds)
-        columns += holds.shape[1]
-    wrenches = {body: np.zeros((N, columns, 6)) for body in external}
-    for body, parts in external.items():
-        for first, wrench in parts:
-            wrenches[body][:, first : first + wrench.shape[1]] = wrench
-    rows, holds = np.nan_to_num(np.concatenate(rows, axis=1)), np.concatenate(free, axis=1)
-    return ContactForces(rows, holds, wrenches), units
-
-
-def _directions(run: Trajectory, load: ContactLoad, mode: Array, u: Array) -> tuple[Array, Array]:
-    """Return the directions of a contact's free forces, (N, 3, 3) by rows, and which of them there are, (N, 3).
-
-    u (N, 3) is the velocity of the touching point. Time steps call a contact open that has no impulse, though it may
-    touch: one that is at rest and near counts as closed.
-    """
-    n = load.normal
-    across = u - (u * n).sum(axis=1)[:, None] * n
-    closed, slides = mode != int(Mode.OPEN), mode != int(Mode.STICK)
-    if run.method == "moreau":
-        at_rest = np.abs((u * n).sum(axis=1)) <= RESTING
-        closed = closed | (at_rest & (load.gap <= NEAR * run.moving.reach))
-        slides = np.where(mode == int(Mode.OPEN), np.linalg.norm(across, axis=1) > RESTING, slides)
-    speed, size = (np.linalg.norm(x, axis=1)[:, None] for x in (across, load.force))
-    law = n - load.friction * across / np.where(speed > 0.0, speed, 1.0)
-    sliding = np.where(size > 0.0, load.force / np.where(size > 0.0, size, 1.0), law)
-    single = slides | (load.friction == 0.0)
-    directions = np.tile(np.eye(3), (len(mode), 1, 1))
-    directions[single, 0] = np.where(load.friction == 0.0, n, sliding)[single]
-    return np.nan_to_num(directions), np.stack([closed, closed & ~single, closed & ~single], axis=1)
-
-
-def _wrenches_of_unit_forces(m: Mechanism, q: Array, load: ContactLoad) -> dict[str, Array]:
-    """Return the wrenches of unit forces along the world's axes at a contact on its bodies, (N, 3, 6)."""
-    found, units = {}, np.tile(np.eye(3), (len(q), 1, 1))
-    for body, sign in ((load.child, 1.0), (load.parent, -1.0)):
-        if body != m.ground:
-            arm = np.nan_to_num(load.place - m.kinematics(q, body)[1])[:, None, :]
-            wrench = sign * np.concatenate([units, np.cross(arm, units)], axis=2)
-            found[body] = found.get(body, 0.0) + wrench
-    return found
-
-
-def _along_coordinates(m: Mechanism, q: Array, body: str, wrenches: Array) -> Array:
-    """Return wrenches (N, p, 6) on a body as forces along the coordinates, (N, p, nv)."""
-    return wrenches @ np.asarray(m.frame_jacobian(q, body, "local_world_aligned"))
-
-
-def _rows_along_coordinates(run: Trajectory) -> dict[str, tuple[Array, Any]]:
-    """Return rows (w, nv) of contacts that act along coordinates, and where they are free whether they stick or not."""
-    from dalembert.friction import Coulomb
-    from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
-    from dalembert.simulate.contact.shapes import pairs_of
-
-    m, unit = run.moving, np.eye(run.moving.nv)
-    found: dict[str, tuple[Array, Any]] = {f"friction of {x}": (unit[[j]], False) for j, x in enumerate(m.coordinates)}
-    shapes, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
-    for pair in pairs_of(m, shapes) if shapes else ():
-        if pair.ball is None:  # a limit of a joint
-            place, velocity = pair.coordinate
-            reached = np.asarray(run.modes)[:, run.contacts.index(pair.name)] != int(Mode.OPEN)
-            if run.method == "moreau":
-                near = pair.sign * (run.q[:, place] - pair.bound) <= NEAR
-                reached = reached | (near & (np.abs(run.v[:, velocity]) <= RESTING))
-            found[pair.name] = unit[[velocity]], reached
-    for one in rubbing:
-        found[one.name] = rubbing_rows(m, one).rows, isinstance(one, Coulomb)
-    return found
-
-
-def contact_loads(run: Trajectory) -> dict[str, ContactLoad]:
-    """Return forces and places of the contacts between shapes; limits and friction of joints act along coordinates."""
-    if not run.contacts or run.session is None or run.session.extra.get("contacts") is None:
-        return {}
-    from dalembert.simulate.contact.equations import split_contacts
-    from dalembert.simulate.contact.shapes import pairs_of
-    from dalembert.simulate.contact.surface_loops import SLOTS
-
-    shapes, _ = split_contacts(run.session.extra["contacts"])
-    if not shapes:
-        return {}
-    pairs = {pair.name: pair for slots in (SLOTS, 0) for pair in pairs_of(run.moving, shapes, slots)}
-    touching = [pairs[name] for name in run.contacts if name in pairs and pairs[name].ball is not None]
-    return {pair.name: _load(run, pair) for pair in touching}
-
-
-def _load(run: Trajectory, pair: ContactPair) -> ContactLoad:
-    """Return the force on the sphere of a pair and the place where it touches."""
-    from dalembert.simulate.contact.shapes import Plane
-
-    m, ball, other, ground = run.moving, pair.ball, pair.other, pair.ground
-    assert ball is not None
-    force = run.forces[:, run.contact_columns[pair.name]]
-    R, p = m.kinematics(run.q, ball.frame)
-    centre = p + R @ np.array(ball.at)
-    parent = m.ground
-    if isinstance(ground, Plane):
-        normal = np.broadcast_to(np.asarray(ground.normal, dtype=float), centre.shape)
-        gap = (normal * centre).sum(axis=1) - ground.offset - ball.radius
-    elif other is not None:
-        R2, p2 = m.kinematics(run.q, other.frame)
-        line = centre - p2 - R2 @ np.array(other.at)
-        distance = np.linalg.norm(line, axis=1)
-        normal = line / np.maximum(distance, np.finfo(float).tiny)[:, None]
-        gap = distance - ball.radius - other.radius
-        parent = m.frame(other.frame).body
-    else:
-        places = [_on_field(ground, pair.slot, c, ball.radius) for c in centre]
-        gap, normal = np.array([each[0] for each in places]), np.array([each[1] for each in places])
-    place = centre - ball.radius * normal
-    return ContactLoad(m.frame(ball.frame).body, parent, force, place, normal, gap, pair.friction)
-
-
-def _on_field(ground: Any, slot: int, centre: Array, radius: float) -> tuple[float, Array]:
-    """Return gap and normal of a heightfield where a sphere touches it."""
-    if slot < 0:
-        return ground.below(centre, radius)[:2]
-    distances, normals, _ = ground.nearest(centre, radius)
-    return float(distances[slot]) - radius, normals[slot]
-
-
-def outer_forces(mechanism: Mechanism, q: Array, contacts: dict[str, ContactLoad]) -> dict[str, Array]:
-    """Return the forces of contacts on bodies, (N, 6): world axes, about the bodies' origins."""
-    sums: dict[str, Array] = {}
-    for load in contacts.values():
-        for body, sign in ((load.child, 1.0), (load.parent, -1.0)):
-            if body != mechanism.ground:
-                _, p = mechanism.kinematics(q, body)
-                moment = np.cross(load.place - p, sign * load.force)
-                sums[body] = sums.get(body, 0.0) + np.concatenate([sign * load.force, moment], axis=1)
-    return {body: np.nan_to_num(wrench) for body, wrench in sums.items()}
+        if name in reached:
+            modes[0, i] = int(Mode.STICK if reached[name][1][0] else Mode.OPEN)
+        elif name in loads:
+            P, n = loads[name].force[0], loads[name].normal[0]
+            along = float(P @ n)
+            sticks = np.linalg.norm(P - along * n) < (1.0 - SLIDES) * loads[name].friction * along
+            modes[0, i] = int(Mode.OPEN if not along > 0.0 else Mode.STICK if sticks else Mode.SLIP)
+    return modes
