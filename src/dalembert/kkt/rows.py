@@ -359,7 +359,7 @@ def metric_spectra(
     s = np.empty((N, min(m, n)))
     for first in range(0, N, SIDE_BY_SIDE):
         block = slice(first, first + SIDE_BY_SIDE)
-        s[block] = np.linalg.svd(_block_metric(A[block], M[block], scales), compute_uv=False)
+        s[block] = np.linalg.svd(rows_in_metric(A[block], M[block], scales), compute_uv=False)
     return s
 
 
@@ -371,11 +371,11 @@ def metric_decompositions(
     U, s = np.empty((N, m, m)), np.empty((N, min(m, n)))
     for first in range(0, N, SIDE_BY_SIDE):
         block = slice(first, first + SIDE_BY_SIDE)
-        U[block], s[block], _ = np.linalg.svd(_block_metric(A[block], M[block], scales))
+        U[block], s[block], _ = np.linalg.svd(rows_in_metric(A[block], M[block], scales))
     return U, s
 
 
-def _block_metric(A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]) -> Array:
+def rows_in_metric(A: Float[Array, "N m n"], M: Float[Array, "N n n"], scales: Float[Array, " m"]) -> Array:
     """Return D A L^-T of samples."""
     mass = np.abs(np.diagonal(M, axis1=1, axis2=2))
     massive = np.asarray((mass > 0.0).all(axis=1))

@@ -64,7 +64,7 @@ class DenseRun:
         x = np.atleast_2d(self(times))
         if self.problem.motion is None:
             raise ModelError("the unknowns of a Tableau or a DAE between samples are run.solution(t)")
-        q, v, _ = mechanical(self.problem, times, x, np.full_like(x, np.nan))
+        q, v, _ = mechanical(self.problem, times, x)
         return (q[0], v[0]) if np.ndim(t) == 0 else (q, v)
 
 
@@ -133,7 +133,7 @@ def _of_unknowns(event: Any, holder: list[Problem] | None) -> Any:
         return event
 
     def value(t: float, x: Array) -> float:
-        q, v, _ = mechanical(holder[0], np.array([t]), x[None], np.zeros_like(x)[None])
+        q, v, _ = mechanical(holder[0], np.array([t]), x[None])
         return float(function(t, q[0], v[0]))
 
     return Event(value, getattr(event, "terminal", False), getattr(event, "direction", 0.0))
@@ -149,7 +149,7 @@ def trajectory_of_result(
     if problem.motion is not None:
         m = problem.motion
         moving = in_time(problem.system)
-        q, v, a = mechanical(problem, result.inside, x, rates)
+        q, v, a = mechanical(problem, result.inside, x, result.accelerations)
         lam = [result[f"lam[{name}]"] for name in m.names]
         samples |= {"q": q, "v": v, "acceleration": a}
         samples["multipliers"] = np.array(lam).T.reshape(len(result.t), len(lam))
@@ -170,13 +170,13 @@ def trajectory_of_result(
     )  # fmt: skip
 
 
-def mechanical(problem: Problem, t: Array, x: Array, rates: Array) -> tuple[Array, Array, Array]:
+def mechanical(problem: Problem, t: Array, x: Array, accelerations: Any = np.nan) -> tuple[Array, Array, Array]:
     """Return configurations, velocities and accelerations of all coordinates, known ones put in."""
     m = problem.motion
     assert m is not None
     n, nf = len(m.system.coordinates), len(m.free)
     q, v, a = (np.zeros((len(t), n)) for _ in range(3))
-    q[:, list(m.free)], v[:, list(m.free)], a[:, list(m.free)] = x[:, :nf], x[:, nf : 2 * nf], rates[:, nf : 2 * nf]
+    q[:, list(m.free)], v[:, list(m.free)], a[:, list(m.free)] = x[:, :nf], x[:, nf : 2 * nf], accelerations
     for i, expressions in m.given.items():
         functions = [problem._function_of_time(item) for item in expressions]
         for column, function in zip((q, v, a), functions, strict=True):

@@ -3,14 +3,16 @@
 The wrenches are those of the samples' accelerations, multipliers and contact forces, by one call of a kernel for all
 samples (`model/mechanism/joint_forces.py`). A run with time stepping (`moreau`) has the mean forces of its steps: none
 belong to its first sample, and those of a step with an impact grow as the step shrinks. Other runs leave impacts out;
-`run.impacts` has them.
+`run.impacts[i].joint_impulses` has their wrenches, N s and N m s, by the same recursion: with the change of velocities
+in place of accelerations, impulses in place of forces, at rest and without weight and springs.
 
-Contact forces are taken as they are. Where they are not unique, or nobody has looked, no wrench is called unique.
+Contact forces are taken as they are. Which of them, and of the wrenches that go with them, are unique is decided for
+constraint rows and contacts together, sample by sample (`model/mechanism/families.py`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,15 +20,28 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.kkt.limits import negligible_level
+from dalembert.memory import remembered
 from dalembert.model.mechanism.joint_forces import COMPONENTS, JointForce, JointForces
 from dalembert.model.mechanism.known_motion import MotionSamples
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.precision import digits_of
+from dalembert.model.mechanism.solve import LARGEST_SURVEYED
+from dalembert.simulate.contact_loads import (
+    ContactLoad,
+    along_coordinates,
+    contact_loads,
+    free_contact_forces,
+    free_forces_at,
+    limits_reached,
+    loads_at,
+    outer_forces,
+)
 from dalembert.simulate.events.record import Mode
 from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
-    from dalembert.simulate.contact.shapes import ContactPair
     from dalembert.simulate.trajectory import Trajectory
 
 
@@ -39,15 +54,6 @@ class Peak(NamedTuple):
     moment_time: float
 
 
-class ContactLoad(NamedTuple):
-    """A contact over time: its two bodies, the force on the first, the place where it acts; world axes, (N, 3)."""
-
-    child: str
-    parent: str
-    force: Array
-    place: Array
-
-
 @dataclass(frozen=True, eq=False)
 class JointForceHistory(JointForces):
     """Wrenches of a run's samples, (N, k, 6); beside joints, loops, constraints and springs also contacts by name.
@@ -58,27 +64,46 @@ class JointForceHistory(JointForces):
         Times of the samples, seconds.
     contacts
         Loads of contacts by name.
-    contacts_unique
-        Per sample whether the forces of all contacts are unique, (N,).
+    units
+        Per contact the directions of its free forces, world axes, (N, 3, 3), and their columns in `contact_family`.
+    examined
+        Whether anybody has looked which forces of contacts are unique: of mechanisms with too many velocities not.
     """
 
     t: Array = field(default_factory=lambda: np.zeros(0))
     contacts: dict[str, ContactLoad] = field(default_factory=dict, repr=False)
-    contacts_unique: Array = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
+    units: dict[str, tuple[Array, slice]] = field(default_factory=dict, repr=False)
+    examined: Array = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
 
     def in_axes(self, axes: str) -> JointForceHistory:
         """Return the same wrenches in other axes: "child", "parent" or "world"."""
-        turned = super().in_axes(axes)
-        return replace(turned, unique=turned.unique & self.contacts_unique[:, None, None])
+        return super().in_axes(axes)._seen()
+
+    def with_flexible(self, flexible: Mapping[str, Any] | None) -> JointForceHistory:
+        """Return the member of least elastic energy in joints of given stiffness, all others rigid."""
+        return super().with_flexible(flexible)._seen()
+
+    def _seen(self) -> JointForceHistory:
+        """Return the same, no wrench being called unique in samples whose contacts nobody has examined."""
+        return replace(self, unique=self.unique & self.examined[:, None, None])
+
+    @property
+    def contacts_unique(self) -> Array:
+        """Per sample whether the forces of all contacts, friction of joints included, are unique, (N,)."""
+        return self.examined & ~self.held.any(axis=1)
 
     def __getitem__(self, name: str) -> JointForce:
         """Return the wrench of a joint, loop, constraint or spring; of a contact the force, in world axes."""
         if name not in self.contacts or name in self.names:
             return super().__getitem__(name)
-        load = self.contacts[name]
+        load, (units, columns) = self.contacts[name], self.units[name]
         wrench = np.concatenate([load.force, np.zeros_like(load.force)], axis=1)
-        none, sure = np.zeros((len(wrench), 0, 6)), np.broadcast_to(self.contacts_unique[:, None], wrench.shape)
-        return JointForce(name, "contact", load.child, load.parent, "world", wrench, 0.0 * wrench, sure, none)
+        family = np.zeros((*self.contact_family.shape[:2], 6))
+        family[..., :3] = np.einsum("nrp,npc->nrc", self.contact_family[..., columns], units)
+        largest = np.abs(self.contact_family).max(axis=2, initial=0.0)[..., None]
+        level = np.maximum(np.vectorize(negligible_level, otypes=[float])(self.noise), self.noise)[:, None, None]
+        unique = ~(np.abs(family) > level * largest).any(axis=1) & self.examined[:, None]
+        return JointForce(name, "contact", load.child, load.parent, "world", wrench, 0.0 * wrench, unique, family)
 
     def __iter__(self) -> Iterator[str]:
         return iter((*self.names, *self.contacts))
@@ -144,8 +169,9 @@ class JointForceHistory(JointForces):
         head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}"
         head += f"  {'load, N':>10}"
         open_ones, lines = self.not_unique, []
-        if not self.contacts_unique.all():
-            open_ones |= dict.fromkeys(self.contacts, COMPONENTS[:3])
+        for name in self.contacts:
+            free = np.array(COMPONENTS)[~self[name].unique.all(axis=0)]
+            open_ones |= {name: tuple(free.tolist())} if free.size else {}
         for name, peak in self.peaks.items():
             load = self.equivalent_load(name)
             mark = f"  not unique: {', '.join(open_ones[name])}" if name in open_ones else ""
@@ -176,84 +202,76 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
     status = np.where(finite, int(Status.REDUNDANT), int(Status.NONFINITE))  # ranks of all samples are looked at
     q, v, a, lam = (np.where(finite[:, None], x, x[:1] if x is run.q else 0.0) for x in arrays)
     known = MotionSamples.of(m, q, v, a, lam, run.t, status)
-    contacts = contact_loads(run)
-    forces = replace(known, external=outer_forces(m, run.q, contacts)).joint_forces()
+    loads = contact_loads(run)
+    closed = np.zeros(run.t.size, dtype=bool)
+    if run.contacts and np.asarray(run.modes).size:
+        closed = (np.asarray(run.modes).reshape(run.t.size, -1) != int(Mode.OPEN)).any(axis=1)
+    free, units = (None, {}) if m.nv > LARGEST_SURVEYED else free_contact_forces(run, loads)
+    examined = ~closed | (free is not None)
+    forces = replace(known, external=outer_forces(m, run.q, loads), contacts=free).joint_forces()
     base = {each.name: getattr(forces, each.name) for each in fields(JointForces)}
-    alone = contacts_unique(run)
-    if not alone.all():
-        base["unique"] = forces.unique & alone[:, None, None]
-        base["choice"] = (
-            f"but for the contacts {forces.choice}; in {int((~alone).sum())} of {alone.size} samples the forces of "
-            "contacts are one answer of many, or were not examined, and so are the wrenches that go with them"
+    history = JointForceHistory(**base, t=run.t, contacts=loads, units=units, examined=examined)._seen()
+    alone = history.contacts_unique
+    if alone.all():
+        return history
+    why = "one answer of many" if examined.all() else "not examined: the mechanism is large"
+    return replace(
+        history,
+        choice=f"but for the contacts {forces.choice}; in {int((~alone).sum())} of {alone.size} samples the forces of "
+        f"contacts are {why}, and so are wrenches that go with them",
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Impulses of joints at impacts.
+#
+# Symbols: Lam impulses of constraint rows, P of contacts, x of limits and of friction along coordinates (rows E).
+#
+#     M (v+ - v-) + A^T Lam - E^T x = W^T P         wrenches: the recursion at rest, without weight, with v+ - v- for a
+
+
+SLIDES = 1e-6
+"""Part of its cone by which an impulse inside of it sticks."""
+
+
+@remembered(1)
+def weightless(mechanism: Mechanism) -> Mechanism:
+    """Return a mechanism without gravity and springs: what impacts move."""
+    return mechanism.with_gravity((0.0, 0.0, 0.0)).with_passive(False)
+
+
+def joint_impulses_of_impact(run: Trajectory, row: int, impulses: dict[str, Array]) -> JointForces:
+    """Return the impulsive wrenches (N s, N m s) of all joints in the impact whose state after it is sample `row`."""
+    if not isinstance(run.moving, Mechanism):
+        raise UnsupportedError(
+            "joint impulses are those of a Mechanism; a Lagrangian does not say what bodies are joined"
         )
-    return JointForceHistory(**base, t=run.t, contacts=contacts, contacts_unique=alone)
+    m = run.moving
+    q, t, after = run.q[row][None], float(run.t[row]), run.v[row]
+    before = run.v[row - 1] if row and run.t[row - 1] == t else run.session.v
+    loads = loads_at(run, q, {name: impulses.get(name, np.zeros(3))[None] for name in run.contacts})
+    free, units = free_forces_at(run, loads, q, after[None], _modes_of_impulses(run, loads, q))
+    outer, momentum = outer_forces(m, q, loads), -np.asarray(m.mass_matrix(q[0])) @ (after - before)
+    for body, wrench in outer.items():
+        momentum += along_coordinates(m, q, body, wrench[:, None])[0, 0]
+    others = free.free[0].copy()  # limits, and friction along coordinates
+    for _, columns in units.values():
+        others[columns] = False
+    A = np.asarray(m.jacobian(q[0], t)).reshape(-1, m.nv)
+    lam = np.linalg.lstsq(np.vstack([A, -free.rows[0][others]]).T, momentum, rcond=digits_of(m))[0][: len(A)]
+    known = MotionSamples.of(weightless(m), q[0], 0.0 * after, after - before, lam, t, int(Status.REDUNDANT))
+    return replace(known, external=outer, contacts=free).joint_forces()
 
 
-def contacts_unique(run: Trajectory) -> Array:
-    """Return per sample whether the contacts, friction of joints included, leave no choice of their forces, (N,).
-
-    From event to event the rows of the mode are ranked at every sample. Time steps rank nothing: there one contact of
-    a mechanism without constraints is sure, and nothing else.
-    """
-    N = run.t.size
-    if not run.contacts or np.asarray(run.modes).size == 0:
-        return np.ones(N, dtype=bool)
-    closed = (np.asarray(run.modes).reshape(N, -1) != int(Mode.OPEN)).sum(axis=1)
-    if run.method == "moreau" or "contact_status" not in run.samples:
-        return (closed == 0) | ((closed == 1) & (len(run.moving.names) == 0))
-    return (closed == 0) | (np.asarray(run.samples["contact_status"]).reshape(N) == int(Status.UNIQUE))
-
-
-def contact_loads(run: Trajectory) -> dict[str, ContactLoad]:
-    """Return forces and places of the contacts between shapes; limits and friction of joints act along coordinates."""
-    if not run.contacts or run.session is None or run.session.extra.get("contacts") is None:
-        return {}
-    from dalembert.simulate.contact.equations import split_contacts
-    from dalembert.simulate.contact.shapes import pairs_of
-    from dalembert.simulate.contact.surface_loops import SLOTS
-
-    shapes, _ = split_contacts(run.session.extra["contacts"])
-    if not shapes:
-        return {}
-    pairs = {pair.name: pair for slots in (SLOTS, 0) for pair in pairs_of(run.moving, shapes, slots)}
-    touching = [pairs[name] for name in run.contacts if name in pairs and pairs[name].ball is not None]
-    return {pair.name: _load(run, pair) for pair in touching}
-
-
-def _load(run: Trajectory, pair: ContactPair) -> ContactLoad:
-    """Return the force on the sphere of a pair and the place where it touches."""
-    from dalembert.simulate.contact.shapes import Plane
-
-    m, ball, other, ground = run.moving, pair.ball, pair.other, pair.ground
-    assert ball is not None
-    force = run.forces[:, run.contact_columns[pair.name]]
-    R, p = m.kinematics(run.q, ball.frame)
-    centre = p + R @ np.array(ball.at)
-    parent = m.ground
-    if isinstance(ground, Plane):
-        normal = np.broadcast_to(np.asarray(ground.normal, dtype=float), centre.shape)
-    elif other is not None:
-        R2, p2 = m.kinematics(run.q, other.frame)
-        line = centre - p2 - R2 @ np.array(other.at)
-        normal = line / np.maximum(np.linalg.norm(line, axis=1), np.finfo(float).tiny)[:, None]
-        parent = m.frame(other.frame).body
-    else:
-        normal = np.array([_field_normal(ground, pair.slot, c, ball.radius) for c in centre])
-    return ContactLoad(m.frame(ball.frame).body, parent, force, centre - ball.radius * normal)
-
-
-def _field_normal(ground: Any, slot: int, centre: Array, radius: float) -> Array:
-    """Return the normal of a heightfield where a sphere touches it."""
-    return ground.below(centre, radius)[1] if slot < 0 else ground.nearest(centre, radius)[1][slot]
-
-
-def outer_forces(mechanism: Mechanism, q: Array, contacts: dict[str, ContactLoad]) -> dict[str, Array]:
-    """Return the forces of contacts on bodies, (N, 6): world axes, about the bodies' origins."""
-    sums: dict[str, Array] = {}
-    for load in contacts.values():
-        for body, sign in ((load.child, 1.0), (load.parent, -1.0)):
-            if body != mechanism.ground:
-                _, p = mechanism.kinematics(q, body)
-                moment = np.cross(load.place - p, sign * load.force)
-                sums[body] = sums.get(body, 0.0) + np.concatenate([sign * load.force, moment], axis=1)
-    return {body: np.nan_to_num(wrench) for body, wrench in sums.items()}
+def _modes_of_impulses(run: Trajectory, loads: dict[str, ContactLoad], q: Array) -> Array:
+    """Return what contacts do in an impact, (1, k): impulses inside their cone stick; limits that are reached push."""
+    modes, reached = np.full((1, len(run.contacts)), int(Mode.SLIP)), limits_reached(run, q)
+    for i, name in enumerate(run.contacts):
+        if name in reached:
+            modes[0, i] = int(Mode.STICK if reached[name][1][0] else Mode.OPEN)
+        elif name in loads:
+            P, n = loads[name].force[0], loads[name].normal[0]
+            along = float(P @ n)
+            sticks = np.linalg.norm(P - along * n) < (1.0 - SLIDES) * loads[name].friction * along
+            modes[0, i] = int(Mode.OPEN if not along > 0.0 else Mode.STICK if sticks else Mode.SLIP)
+    return modes

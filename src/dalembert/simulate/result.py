@@ -1,4 +1,4 @@
-"""The result of an integration, and its torques and multipliers."""
+"""The result of an integration, and its accelerations, torques and multipliers."""
 
 from __future__ import annotations
 
@@ -115,7 +115,26 @@ class Result:
     @cached_property
     def forces(self) -> dict[str, Array]:
         """Unknown controls and multipliers of a mechanical system, from its positions and velocities (`result.py`)."""
-        return {} if self.problem is None else forces(self.problem, self)
+        m = None if self.problem is None else self.problem.motion
+        if m is None:
+            return {}
+        names = [*m.free_controls, *(f"lam[{name}]" for name in m.names)]
+        return dict(zip(names, self._index_1[:, len(m.free) :].T, strict=True))
+
+    @cached_property
+    def accelerations(self) -> Array:
+        """Accelerations of a mechanical system's unknown coordinates, from positions and velocities, (N, free).
+
+        Those of the stepper, which are rates of a polynomial, where positions and velocities do not determine them.
+        """
+        n = len(self.problem.motion.free)
+        solved = self._index_1[:, :n]
+        return np.where(np.isfinite(solved).all(axis=1, keepdims=True), solved, self.rates[n : 2 * n].T)
+
+    @cached_property
+    def _index_1(self) -> Array:
+        """Accelerations, unknown controls and multipliers, (N, free + controls + rows)."""
+        return index_1_unknowns(self.problem, self)
 
     @cached_property
     def inside(self) -> Array:
@@ -155,7 +174,7 @@ class Result:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Torques and multipliers of a trajectory, from its positions and velocities.
+# Accelerations, torques and multipliers of a trajectory, from its positions and velocities.
 #
 # Symbols: M, bias, A, drift as in `formulation.py`, E = dbias/dtau; at every point (t, q, v) of the trajectory
 #
@@ -164,29 +183,31 @@ class Result:
 #                 [lam]
 #
 # A stepper's own torques and multipliers are of index 2 or 3: no error test sees them, and they lose one or two powers
-# of the step. These are as good as q and v, which the tolerance controls. Where rows are redundant, lam is of least
-# norm.
+# of the step; its accelerations are rates of a polynomial, and lose one. These are as good as q and v, which the
+# tolerance controls. Where rows are redundant, lam is of least norm.
 
 
-PART = 4096
-"""Points that are solved at once."""
+PART = 2**24
+"""Numbers of the block matrices that are solved at once."""
 
 
-def forces(problem: Problem, result: Result) -> dict[str, Array]:
-    """Return unknown controls and multipliers by name, (N,) each, at the times of a result."""
+def index_1_unknowns(problem: Problem, result: Result) -> Array:
+    """Return a, tau and lam at the times of a result, (N, free + controls + rows).
+
+    NaN where a point is not finite, and in a where inertia and rows do not determine it.
+    """
     m = problem.motion
-    if m is None or not (m.tau.numel() + m.lam.numel()):
-        return {}
-    names = [*m.free_controls, *(f"lam[{name}]" for name in m.names)]
+    assert m is not None
+    nf, nt, count = len(m.free), m.tau.numel(), m.lam.numel()
     if not len(result.t):
-        return {name: np.zeros(0) for name in names}
-    parts = [slice(k, k + PART) for k in range(0, len(result.t), PART)]
-    found = np.concatenate([_part(problem, result.inside[part], result.y[:, part].T) for part in parts])
-    return dict(zip(names, found.T, strict=True))
+        return np.zeros((0, nf + nt + count))
+    several = max(1, PART // max(1, (nf + nt + count) ** 2))
+    parts = [slice(k, k + several) for k in range(0, len(result.t), several)]
+    return np.concatenate([_part(problem, result.inside[part], result.y[:, part].T) for part in parts])
 
 
 def _part(problem: Problem, t: Array, x: Array) -> Array:
-    """Return tau and lam at some points, (N, controls + rows)."""
+    """Return a, tau and lam at some points, (N, free + controls + rows)."""
     m, N = problem.motion, len(t)
     assert m is not None
     nf, nt, count = len(m.free), m.tau.numel(), m.lam.numel()
@@ -201,26 +222,30 @@ def _part(problem: Problem, t: Array, x: Array) -> Array:
     K[:, :n, :nf], K[:, :n, nf : nf + nt], K[:, :n, nf + nt :] = M, effect, full.transpose(0, 2, 1)
     K[:, n:, :nf] = A
     good = np.isfinite(K).all(axis=(1, 2)) & np.isfinite(bias).all(axis=1) & np.isfinite(drift).all(axis=1)
-    found = np.full((N, nt + count), np.nan)
-    found[good] = _solved(K[good], -np.concatenate([bias, drift], axis=1)[good])[:, nf:]
+    found = np.full((N, nf + nt + count), np.nan)
+    found[good] = _solved(K[good], -np.concatenate([bias, drift], axis=1)[good], nf)
     if count and good.any():
         across = full[good].transpose(0, 2, 1)
-        found[good, nt:] = _least_norm(across, found[good, nt:])
+        found[good, nf + nt :] = _least_norm(across, found[good, nf + nt :])
     return found
 
 
 def _under(known: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> Array:
-    """Return lam under the rank of the mechanism; NaN where the point is not finite."""
+    """Return a and lam under the rank of the mechanism; NaN where the point is not finite."""
     if not all(np.isfinite(each).all() for each in (M, A, force, drift)):
-        return np.full(len(drift), np.nan)
-    return solve_under_rank(known, M, A, force, drift)[1]
+        return np.full(len(force) + len(drift), np.nan)
+    return np.concatenate(solve_under_rank(known, M, A, force, drift))
 
 
-def _solved(K: Array, b: Array) -> Array:
-    """Return the solutions of scaled systems, of least norm where they are not unique."""
+def _solved(K: Array, b: Array, first: int) -> Array:
+    """Return the solutions of scaled systems, of least norm where they are not unique; NaN in the first ones there."""
     rows, cols = scales(K)
-    inverse = np.linalg.pinv(rows[..., :, None] * K * cols[..., None, :], rcond=DOUBT)
-    return cols * np.einsum("nij,nj->ni", inverse, rows * b)
+    scaled = rows[..., :, None] * K * cols[..., None, :]
+    inverse = np.linalg.pinv(scaled, rcond=DOUBT)
+    x = cols * np.einsum("nij,nj->ni", inverse, rows * b)
+    kept = np.einsum("nij,nji->ni", inverse[:, :first], scaled[:, :, :first])  # diagonal of K^+ K
+    x[(np.abs(kept - 1.0) > np.sqrt(DOUBT)).any(axis=1), :first] = np.nan
+    return x
 
 
 def _least_norm(across: Array, lam: Array) -> Array:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import cached_property
+from functools import cached_property, partial
 from html import escape
 from typing import TYPE_CHECKING, Any
 
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from jaxtyping import Float, Int
 
+    from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.simulate.joint_forces import JointForceHistory
 
 
@@ -343,8 +344,16 @@ class Trajectory:
             heat = float(self.heat[row] - self.heat[max(row - 1, 0)])
             if impulses or t in struck:
                 verdict = Status(int(status))
-                found.append(ImpactRecord(t, impulses, momentum, laws, before, after, heat, verdict, t in last))
+                wrenches = partial(self._joint_impulses, int(row), impulses)
+                found.append(
+                    ImpactRecord(t, impulses, momentum, laws, before, after, heat, verdict, t in last, wrenches)
+                )
         return tuple(found)
+
+    def _joint_impulses(self, row: int, impulses: dict[str, Array]) -> JointForces:
+        from dalembert.simulate.joint_forces import joint_impulses_of_impact
+
+        return joint_impulses_of_impact(self, row, impulses)
 
     def __getitem__(self, name: str) -> Array:
         """Return a coordinate, a joint's coordinates, the reaction of a row, a constraint or a contact, or an unknown.

@@ -132,8 +132,8 @@ SOLVES = (
     Request(
         "joint_forces_of_multipliers",
         _later("joint_forces_of_multipliers"),
-        "q, multipliers (m,), t -> joint_forces (k, 6): the share of the multipliers alone",
-        {"axes": "child", "joints": None},
+        "q, multipliers (m,), t -> joint_forces (k, 6): what multipliers and forces on `external` bodies add",
+        {"axes": "child", "joints": None, "external": None},
     ),
     Request("delassus", _later("delassus"), "q, t -> G (m, m) = A M^-1 A^T", {"route": "auto"}, _routes("delassus")),
     Request(

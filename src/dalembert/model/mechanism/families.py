@@ -1,11 +1,17 @@
 """Families of multipliers: what may be added to the multipliers of a state without changing its motion.
 
-Symbols: A rows, D scales of rows, B = D A L^-T rows in the metric of the mass (`kkt/rows.py`), N a basis of null(A^T).
+Symbols: A rows, D scales of rows, B = D A L^-T rows in the metric of the mass (`kkt/rows.py`), N a basis of null(A^T);
+G directions of contact forces that are free to change, x these forces; V_r the first right singular vectors of B.
 
 In forward dynamics lam + N z causes the same motion for every z. In inverse dynamics with driven coordinates d and
 passive ones p, motors make up for whatever the rows do along d, so that the family is null(A_p^T), and the forces of
 the motors change by A_d^T N z. The rank is that of the mechanism (`ranks.py`), and that of the sample alone where it is
 singular.
+
+Contacts that stick have free forces along their normal and tangents, contacts that slide along one direction. With them
+the family is null([A^T, -G^T]): beside null(A^T) the forces x that the rows can take up,
+
+    G x in the range of A^T        x in null of (G in the metric, less its part in the span of V_r)^T
 
 Source: M. Wojtyra, "Joint reaction forces in multibody systems with redundant constraints", Multibody System Dynamics
 14 (2005) 23-46.
@@ -13,8 +19,9 @@ Source: M. Wojtyra, "Joint reaction forces in multibody systems with redundant c
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
@@ -44,22 +51,55 @@ class MultiplierFamily:
         (N, m): whether the multiplier of a row is the same in the whole family.
     noise
         (N,): part of a unit null vector that is rounding.
+    contact_basis
+        (N, p, r): what members add to the contact forces; the members that do are the last ones.
     """
 
     basis: Array
     dimension: Array
     unique: Array
     noise: Array
+    contact_basis: Array
 
     @classmethod
-    def single(cls, samples: int, rows: int) -> MultiplierFamily:
-        """Return families with one member each: multipliers that are unique."""
+    def single(cls, samples: int, rows: int, contacts: int = 0) -> MultiplierFamily:
+        """Return families with one member each: multipliers and contact forces that are unique."""
         zero = np.zeros(samples, dtype=int)
-        return cls(np.zeros((samples, rows, 0)), zero, np.ones((samples, rows), dtype=bool), zero + EPS)
+        none, unique = np.zeros((samples, rows, 0)), np.ones((samples, rows), dtype=bool)
+        return cls(none, zero, unique, zero + EPS, np.zeros((samples, contacts, 0)))
+
+    @property
+    def of_contacts(self) -> Array:
+        """Which members change contact forces, (N, r)."""
+        return np.asarray((self.contact_basis != 0.0).any(axis=1))
+
+
+@dataclass(frozen=True, eq=False)
+class ContactForces:
+    """Directions in which the contact forces of N samples are free to change.
+
+    Attributes
+    ----------
+    rows
+        G: forces along the coordinates of unit forces, (N, p, nv).
+    free
+        Which of them there are in a sample, (N, p): those of a contact that is open are none.
+    external
+        Per body the wrench of the unit forces, (N, p, 6): world axes, about the body's origin.
+    """
+
+    rows: Array
+    free: Array
+    external: Mapping[str, Array]
 
 
 def multiplier_families(
-    mechanism: Mechanism, q: Array, t: Array, passive: Array | None = None, suspect: Array | None = None
+    mechanism: Mechanism,
+    q: Array,
+    t: Array,
+    passive: Array | None = None,
+    suspect: Array | None = None,
+    contacts: ContactForces | None = None,
 ) -> MultiplierFamily:
     """Return the families of the samples q (N, nq), t (N,).
 
@@ -69,13 +109,16 @@ def multiplier_families(
         Coordinates that no motor drives, for inverse dynamics; None for forward dynamics, where none does.
     suspect
         Samples that are looked at, (N,); the others are known to be unique, or have no answer. All by default.
+    contacts
+        Contact forces that are free to change.
     """
     from dalembert.kkt.rows import metric_decompositions
 
     count, m = len(q), len(mechanism.names)
+    p = 0 if contacts is None else contacts.rows.shape[1]
     samples = np.arange(count) if suspect is None else np.flatnonzero(suspect)
-    result = MultiplierFamily.single(count, m)
-    if not m or not samples.size:
+    result = MultiplierFamily.single(count, m, p)
+    if not m + p or not samples.size:
         return result
     if mechanism.nv > LARGEST_SURVEYED:
         raise UnsupportedError(
@@ -84,25 +127,32 @@ def multiplier_families(
         )
     q, t = q[samples], t[samples]
     M, A = np.asarray(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
+    G = np.zeros((len(q), 0, mechanism.nv)) if contacts is None else contacts.rows[samples]
     if passive is not None:
-        M, A = M[:, passive][:, :, passive], A[:, :, passive]
-    rank = fitting_rank(mechanism, q[0], float(t[0])) if passive is None else None
-    scales = (
-        rank.scales if rank is not None else _scales(mechanism, mechanism.generic_rank(None, float(t[0])).moving(A))
-    )
-    if A.shape[2]:
+        M, A, G = M[:, passive][:, :, passive], A[:, :, passive], G[:, :, passive]
+    rank = fitting_rank(mechanism, q[0], float(t[0])) if passive is None and m else None
+    scales = rank.scales if rank is not None else np.ones(0)
+    if rank is None and m:
+        scales = _scales(mechanism, mechanism.generic_rank(None, float(t[0])).moving(A))
+    if m and A.shape[2]:
         U, s = metric_decompositions(A, M, scales)
-    else:  # no coordinate is left that rows could act on
+    else:  # no rows, or no coordinate is left that they could act on
         U, s = np.tile(np.eye(m), (len(q), 1, 1)), np.zeros((len(q), 0))
     relative = _relative(s, m)
     if rank is not None:
         ranks = _ranks(mechanism, rank, q, t, relative)
     else:
         ranks = np.count_nonzero(relative > digits_of(mechanism), axis=1)
-    return _collected(samples, count, U, ranks, _noise(relative, ranks), scales)
+    family = _collected(samples, count, U, ranks, _noise(relative, ranks), scales, p)
+    if contacts is None or not A.shape[2]:
+        return family
+    pressed = PressedRows(M, A, scales, U, s, ranks)
+    return _with_contacts(family, samples, pressed, G, contacts.free[samples], digits_of(mechanism))
 
 
-def _collected(samples: Array, count: int, U: Array, ranks: Array, noise: Array, scales: Array) -> MultiplierFamily:
+def _collected(
+    samples: Array, count: int, U: Array, ranks: Array, noise: Array, scales: Array, p: int
+) -> MultiplierFamily:
     """Return the bases D U2 with entries that are rounding set to zero."""
     m = U.shape[1]
     widest = int(m - ranks.min(initial=m))
@@ -116,7 +166,70 @@ def _collected(samples: Array, count: int, U: Array, ranks: Array, noise: Array,
         unique[samples[some]] = alone
         dimension[samples[some]] = m - rank
     level[samples] = noise
-    return MultiplierFamily(basis, dimension, unique, level)
+    return MultiplierFamily(basis, dimension, unique, level, np.zeros((count, p, widest)))
+
+
+class PressedRows(NamedTuple):
+    """Constraint rows that contact forces press on: M, A, scales, and U, s and rank of the rows in the metric."""
+
+    M: Array
+    A: Array
+    scales: Array
+    U: Array
+    s: Array
+    ranks: Array
+
+    def members(self, i: int, G: Array, size: float, digits: float) -> tuple[Array, Array, float]:
+        """Return multipliers (m, h) and forces (p, h) of contact forces along G (p, n) that the rows of a sample bear.
+
+        Rows count by their scales; those of contacts by `size`, the largest. The last number is rounding of a unit
+        member.
+        """
+        from dalembert.kkt.rows import rows_in_metric
+
+        m, r = len(self.scales), int(self.ranks[i])
+        scales = np.append(self.scales, np.full(len(G), 1.0 / size))
+        B = rows_in_metric(np.vstack([self.A[i], G])[None], self.M[i][None], scales)[0]
+        U, s = self.U[i][:, :r], self.s[i][:r]
+        V = B[:m].T @ U / s
+        along = B[m:] @ V
+        left, kept, _ = np.linalg.svd(B[m:] - along @ V.T)
+        largest = float(np.linalg.norm(B[m:], axis=1).max(initial=0.0))
+        noise = ROUNDING * (float(s[0] / s[-1]) if r else 1.0)
+        h = int(np.count_nonzero(kept > max(digits, noise) * largest))
+        forces, lam = left[:, h:], U / s @ (along.T @ left[:, h:])
+        lengths = np.sqrt((forces**2).sum(axis=0) + (lam**2).sum(axis=0))
+        weakest = float(kept[h - 1]) / largest if h else 1.0
+        level = participation_level(noise / max(weakest, EPS))
+        lam, forces = (np.where(np.abs(x / lengths) <= level, 0.0, x / lengths) for x in (lam, forces))
+        return self.scales[:, None] * lam, forces / size, level
+
+
+def _with_contacts(
+    family: MultiplierFamily, samples: Array, pressed: PressedRows, G: Array, free: Array, digits: float
+) -> MultiplierFamily:
+    """Return the families with the members that change contact forces behind the others."""
+    size = float(np.linalg.norm(G, axis=2).max(initial=0.0, where=free)) or 1.0
+    found = []
+    for i in range(len(samples)):
+        active = np.flatnonzero(free[i])
+        if active.size:
+            lam, forces, level = pressed.members(i, G[i, active], size, digits)
+            if forces.shape[1]:
+                found.append((int(samples[i]), active, lam, forces, level))
+    widest = max((forces.shape[1] for *_, forces, _ in found), default=0)
+    shape, noise, dimension = family.basis.shape, family.noise.copy(), family.dimension.copy()
+    basis = np.concatenate([family.basis, np.zeros((*shape[:2], widest))], axis=2)
+    contact_basis = np.concatenate([family.contact_basis, np.zeros((shape[0], G.shape[1], widest))], axis=2)
+    for k, active, lam, forces, level in found:
+        columns = slice(shape[2], shape[2] + forces.shape[1])
+        basis[k, :, columns], contact_basis[k, active, columns] = lam, forces
+        noise[k] = max(noise[k], level)
+        dimension[k] += forces.shape[1]
+    return replace(
+        family, basis=basis, contact_basis=contact_basis, noise=noise, dimension=dimension,
+        unique=family.unique & ~(basis[:, :, shape[2] :] != 0.0).any(axis=2),
+    )  # fmt: skip
 
 
 def _ranks(mechanism: Mechanism, rank: GenericRank, q: Array, t: Array, relative: Array) -> Array:

@@ -130,6 +130,9 @@ class JointForces(Mapping[str, JointForce]):
         What has chosen the member, so that `with_flexible` cannot; else nothing.
     friction
         Torques (forces of sliders) of dry friction along the coordinates of `bearings`, (...), by joint.
+    held, contact_family
+        Members of the family that change contact forces, which nobody chooses here, (..., r); what they add to these
+        forces, (..., r, p).
     """
 
     mechanism: Mechanism = field(repr=False)
@@ -150,6 +153,8 @@ class JointForces(Mapping[str, JointForce]):
     motors: Mapping[str, tuple[int, Array]] = field(default_factory=dict, repr=False)
     given: str = field(default="", repr=False)
     friction: Mapping[str, Array] = field(default_factory=dict, repr=False)
+    held: Array = field(default_factory=lambda: np.zeros(0, dtype=bool), repr=False)
+    contact_family: Array = field(default_factory=lambda: np.zeros((0, 0)), repr=False)
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -228,7 +233,7 @@ class JointForces(Mapping[str, JointForce]):
         turn = np.swapaxes(known[axes], -1, -2) @ known[self.axes]
         family = turned(turn[..., None, :, :, :], self.family)
         parts = [turned(turn, x) for x in (self.wrenches, self.working)]
-        unique = unique_components(family, self.noise, length_of(self.mechanism))
+        unique = unique_components(family, self.noise, length_of(self.mechanism), self.contact_family)
         unique &= np.isfinite(self.wrenches).all(axis=(-2, -1), keepdims=True)
         motors = {name: (i, turned(turn[..., i, :, :], x)) for name, (i, x) in self.motors.items()}
         return replace(
@@ -253,20 +258,26 @@ class JointForces(Mapping[str, JointForce]):
         m, shape, (r, k) = self.mechanism, self.wrenches.shape[:-2], self.family.shape[-3:-1]
         count = int(np.prod(shape))
         W, T = child.wrenches.reshape(count, k, 6), child.family.reshape(count, r, k, 6)
-        T = np.where(unique_components(T, self.noise.reshape(count), length_of(m))[:, None], 0.0, T)
+        held = self.held.reshape(count, r)
+        pressing = self.contact_family.reshape(count, r, self.contact_family.shape[-1])
+        T = np.where(unique_components(T, self.noise.reshape(count), length_of(m), pressing)[:, None], 0.0, T)
         basis = self.multiplier_family.reshape(count, r, len(m.names))
-        z, free = chosen_members(m, W, T, (basis != 0.0).any(axis=2), flexible)
+        z, free = chosen_members(m, W, T, (basis != 0.0).any(axis=2), flexible, held)
         W, left = W + np.einsum("nr,nrkc->nkc", z, T), np.einsum("nrj,nrkc->njkc", free, T)
         lam = self.multipliers + np.einsum("nr,nrm->nm", z, basis).reshape(self.multipliers.shape)
-        wide = free.shape[2]
+        wide, of_contacts = free.shape[2], ((free != 0.0) & held[:, :, None]).any(axis=1)
+        several = bool(T[~held].any()), bool(left[~of_contacts].any())
         left, basis = left.reshape(*shape, wide, k, 6), np.einsum("nrj,nrm->njm", free, basis)
+        pressing = np.einsum("nrj,nrp->njp", free, pressing).reshape(*shape, wide, pressing.shape[2])
         solved = np.isfinite(W).all(axis=(-2, -1)).reshape(shape)[..., None, None]
         return replace(
             child, wrenches=W.reshape(*shape, k, 6), multipliers=lam, family=left,
             working=working_parts(m, self.q.reshape(count, m.nq), W).reshape(*shape, k, 6),
-            unique=unique_components(left, self.noise, length_of(m)) & solved,
+            unique=unique_components(left, self.noise, length_of(m), pressing) & solved,
             multiplier_family=basis.reshape(*shape, wide, len(m.names)),
-            choice=choice_in_words(m, self.status, bool(T.any()), flexible, bool(left.any())),
+            held=of_contacts.reshape(*shape, wide),
+            contact_family=pressing,
+            choice=choice_in_words(m, self.status, several[0], flexible, several[1]),
         ).in_axes(self.axes)  # fmt: skip
 
     def __str__(self) -> str:
@@ -331,15 +342,18 @@ def free_motions(mechanism: Mechanism, joint: Joint, q: Array) -> tuple[Array, A
 
 
 @np.errstate(invalid="ignore")
-def unique_components(family: Array, noise: Any, length: float) -> Array:
+def unique_components(family: Array, noise: Any, length: float, pressing: Array | None = None) -> Array:
     """Return per component whether no member (..., r, k, 6) of a family has a part in it, (..., k, 6).
 
-    Rounding is measured against the largest force of a member anywhere, or moment over a length.
+    Rounding is measured against the largest force of a member anywhere, contacts (..., r, p) included, or moment over a
+    length.
     """
     if not family.shape[-3]:
         return np.ones((*family.shape[:-3], *family.shape[-2:]), dtype=bool)
     force, moment = np.abs(family[..., :3]), np.abs(family[..., 3:])
     size = np.maximum(force.max(axis=(-2, -1), initial=0.0), moment.max(axis=(-2, -1), initial=0.0) / length)
+    if pressing is not None:
+        size = np.maximum(size, np.abs(pressing).max(axis=-1, initial=0.0))
     share = np.maximum(np.vectorize(negligible_level, otypes=[float])(noise), noise)
     level = share[..., None] * size
     alone = np.concatenate([force <= level[..., None, None], moment <= length * level[..., None, None]], axis=-1)

@@ -17,7 +17,7 @@ import numpy as np
 from dalembert.checks import floats, vectors
 from dalembert.kkt.limits import negligible_level
 from dalembert.model.mechanism.calls import on_manifold
-from dalembert.model.mechanism.families import MultiplierFamily, multiplier_families
+from dalembert.model.mechanism.families import ContactForces, MultiplierFamily, multiplier_families
 from dalembert.model.mechanism.joint_forces import JointForces, free_motions, unique_components
 from dalembert.model.mechanism.joint_values import driven_coordinates
 from dalembert.model.mechanism.member_choice import length_of
@@ -57,6 +57,8 @@ class MotionSamples:
         Forces on bodies from outside, by name: (N, 6), world axes, about the body's origin.
     drive
         Forces of the motors along the coordinates, (N, nv), where they are known.
+    contacts
+        Contact forces, part of `external`, that are free to change; None where they are not.
     """
 
     mechanism: Mechanism
@@ -70,6 +72,7 @@ class MotionSamples:
     passive: Array | None = None
     external: Mapping[str, Array] = field(default_factory=dict)
     drive: Array | None = None
+    contacts: ContactForces | None = None
 
     @classmethod
     def of(
@@ -107,14 +110,15 @@ class MotionSamples:
             m, transmissions(m), shaped(self.q), "child", shaped(W), shaped(W), shaped(T), shaped(np.isfinite(W)),
             shaped(self.a), shaped(lam), shaped(status) if self.shape else Status(int(status[0])), "",
             (shaped(rotations[0]), shaped(rotations[1])), shaped(np.swapaxes(family.basis, 1, 2)), shaped(family.noise),
-            self._motors(),
+            self._motors(), held=shaped(family.of_contacts),
+            contact_family=shaped(np.swapaxes(family.contact_basis, 1, 2)),
         )  # fmt: skip
         return first.with_flexible(flexible).in_axes(axes)
 
     def family(self) -> MultiplierFamily:
         """Return what may be added to the multipliers."""
         suspect = self.solved if self.passive is not None else self.solved & (self.status != Status.UNIQUE)
-        return multiplier_families(self.mechanism, self.q, self.t, self.passive, suspect)
+        return multiplier_families(self.mechanism, self.q, self.t, self.passive, suspect, self.contacts)
 
     def _motors(self) -> dict[str, tuple[int, Array]]:
         """Return what every motor adds to the wrench of its joint, in the child's axes."""
@@ -150,10 +154,14 @@ class MotionSamples:
         members = np.flatnonzero(family.dimension)
         if not members.size:
             return T
-        kernel = self.mechanism.compile("joint_forces_of_multipliers")
-        lam = np.swapaxes(family.basis[members], 1, 2)
+        outer = {} if self.contacts is None else self.contacts.external
+        kernel = self.mechanism.compile("joint_forces_of_multipliers", **({"external": tuple(outer)} if outer else {}))
+        lam, forces = (np.swapaxes(x[members], 1, 2) for x in (family.basis, family.contact_basis))
         q, t = (np.repeat(x[members][:, None], r, axis=1) for x in (self.q, self.t[:, None]))
-        T[members] = np.asarray(kernel(q, lam, t)).reshape(members.size, r, k, 6)
+        pushes = [np.einsum("nrp,npc->nrc", forces, unit[members]) for unit in outer.values()]
+        T[members] = np.asarray(kernel(q, lam, t, *([np.concatenate(pushes, axis=-1)] if outer else []))).reshape(
+            members.size, r, k, 6
+        )
         return T
 
     def _shaped(self, x: Array) -> Array:
@@ -263,4 +271,6 @@ class InverseDynamics:
         return replace(
             forces, family=family, unique=unique & known.solved.reshape(known.shape)[..., None, None], choice=words,
             multiplier_family=basis.reshape(*known.shape, *basis.shape[1:]), status=self.status, given="motors' forces",
+            held=np.zeros((*known.shape, basis.shape[1]), dtype=bool),
+            contact_family=np.zeros((*known.shape, basis.shape[1], 0)),
         )  # fmt: skip

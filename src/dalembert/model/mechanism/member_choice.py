@@ -42,13 +42,32 @@ def length_of(mechanism: Mechanism) -> float:
 
 
 def chosen_members(
-    mechanism: Mechanism, W: Array, T: Array, several: Array, flexible: Mapping[str, Any] | None
+    mechanism: Mechanism, W: Array, T: Array, several: Array, flexible: Mapping[str, Any] | None, held: Array
 ) -> tuple[Array, Array]:
     """Return z (N, r) of least elastic energy, and the members that `flexible` joints leave open, (N, r, r').
 
     `several` (N, r) says which members there are; one that adds to no wrench (two equal gears) stays open, and is not
-    used.
+    used. Members that are `held` (N, r) change contact forces, which are given: they stay open behind the others, each
+    with what flexible joints make of it.
     """
+    bound = np.where(held[:, :, None, None], 0.0, T)
+    z, free = _chosen(mechanism, W, bound, several & ~held, flexible)
+    if not held.any():
+        return z, free
+    columns = [free]
+    for j in np.flatnonzero(held.any(axis=0)):
+        column = np.zeros_like(z)
+        if flexible is not None:
+            column, _ = _chosen(mechanism, T[:, j], bound, several & ~held, flexible)
+        column[:, j] = 1.0
+        columns.append(np.where(held[:, j, None], column, 0.0)[:, :, None])
+    return z, np.concatenate(columns, axis=2)
+
+
+def _chosen(
+    mechanism: Mechanism, W: Array, T: Array, several: Array, flexible: Mapping[str, Any] | None
+) -> tuple[Array, Array]:
+    """Return the choice among members that are not held."""
     even = np.tile(np.repeat([1.0, 1.0 / length_of(mechanism)], 3), (W.shape[1], 1))
     even[[at.group == "spring" for at in transmissions(mechanism)]] = 0.0
     roots = None if flexible is None else np.sqrt(compliances(mechanism, flexible))

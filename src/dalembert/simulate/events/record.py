@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from enum import IntEnum
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from dalembert.errors import UnsupportedError
+
 if TYPE_CHECKING:
     from dalembert.kkt import Status
+    from dalembert.model.mechanism.joint_forces import JointForces
 
 
 class Mode(IntEnum):
@@ -91,6 +95,8 @@ class ImpactRecord:
     completes
         True where the impact stands for infinitely many (Zeno) and closes what still separates by less than a
         millimetre per second: `momentum` misses that.
+    wrenches
+        Computes `joint_impulses`.
     """
 
     time: float
@@ -102,6 +108,18 @@ class ImpactRecord:
     heat: float
     status: Status
     completes: bool = False
+    wrenches: Callable[[], JointForces] | None = field(default=None, repr=False)
+
+    @cached_property
+    def joint_impulses(self) -> JointForces:
+        """Impulsive wrenches of all joints, loops and constraints of a mechanism, N s and N m s, at the joints.
+
+        `joint_impulses["knee"].force` is that of the parent on the child; `unique`, `family` and `in_axes` are as of
+        joint forces.
+        """
+        if self.wrenches is None:
+            raise UnsupportedError("this record is of no run: joint impulses are those of run.impacts")
+        return self.wrenches()
 
     @property
     def contacts(self) -> tuple[str, ...]:

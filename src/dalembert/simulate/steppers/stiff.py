@@ -336,7 +336,8 @@ class Stiff:
         mesh = result.sol.t
         unknown = np.full((result.t.size, len(self.m.names)), np.nan)
         multipliers = calls.read(mesh[-1], lambda: _multipliers(self.system, result), unknown)
-        rows = _samples(self.system, result, multipliers, first=not s.blocks)
+        accelerations = calls.read(mesh[-1], lambda: result.accelerations, result.rates[n : 2 * n].T)
+        rows = _samples(self.system, result, accelerations, multipliers, first=not s.blocks)
         self._events(result, rows)
         rows["work"], end_work = calls.read(
             mesh[-1],
@@ -392,13 +393,13 @@ def _multipliers(system: Any, result: Any) -> Array:
     return np.array(columns).T.reshape(result.t.size, len(columns))
 
 
-def _samples(system: Any, result: Any, multipliers: Array, first: bool) -> dict[str, Array]:
+def _samples(system: Any, result: Any, accelerations: Array, multipliers: Array, first: bool) -> dict[str, Array]:
     """Return t, q, v, accelerations and multipliers; the first sample of a later block is known already."""
     n = system.moving.nv
     keep = slice(0 if first or result.t.size == 0 or result.t[0] > result.sol.t_min else 1, None)
     return {
         "t": np.asarray(result.t, dtype=float)[keep], "q": system.configuration(result.y[:n].T[keep]),
-        "v": result.y[n : 2 * n].T[keep].copy(), "acceleration": result.rates[n : 2 * n].T[keep].copy(),
+        "v": result.y[n : 2 * n].T[keep].copy(), "acceleration": accelerations[keep].copy(),
         "multipliers": multipliers[keep],
     }  # fmt: skip
 

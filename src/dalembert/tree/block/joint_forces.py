@@ -374,6 +374,8 @@ def _into_link(motion: TreeMotion, name: str, placement: Placement, C: list[Scal
 #     joint_forces                 q, v, tau, t               forward dynamics, and the wrenches that go with it
 #     joint_forces_of_motion       q, v, a, multipliers, t    wrenches of a motion and multipliers that are known
 #     joint_forces_of_multipliers  q, multipliers, t          what multipliers do: masses, gravity, springs left out
+#
+# The last two also take forces on bodies from outside.
 
 
 def chosen(mechanism: Mechanism, joints: Any) -> list[Transmission]:
@@ -408,16 +410,19 @@ def of_motion(mechanism: Mechanism, axes: str, joints: Any, external: Any) -> ca
     return ca.Function("joint_forces_of_motion", inputs, [table], names, ["joint_forces"])
 
 
-def of_multipliers(mechanism: Mechanism, axes: str, joints: Any) -> ca.Function:
-    """Return q, multipliers, t -> joint_forces: linear in the multipliers."""
+def of_multipliers(mechanism: Mechanism, axes: str, joints: Any, external: Any) -> ca.Function:
+    """Return q, multipliers, t -> joint_forces: linear in the multipliers, and in forces on `external` bodies."""
     tree = candidates(mechanism)[0]
-    q, _, _, lam, t, _ = _symbols(mechanism, None)
+    q, _, _, lam, t, outer = _symbols(mechanism, external)
     posed, still = pose_tree(tree, _list(q)), [0.0] * tree.nv
     motions = accelerations(vectors.ZERO, posed, still, still)
     rows = TreeMotion(mechanism, tree, posed, q, ca.SX.zeros(tree.nv), t, motions)
-    wrenches = Wrenches(mechanism, tree, posed, _list(q), still, rows, _list(lam), massive=False)
+    forces = _outer(mechanism, tree, posed, external, outer)
+    wrenches = Wrenches(mechanism, tree, posed, _list(q), still, rows, _list(lam), forces, massive=False)
+    names = ["q", "multipliers", "t", *(["external"] if external else [])]
+    inputs = [q, lam, t, *([outer] if external else [])]
     table = _expression(wrenches.table(None, chosen(mechanism, joints), axes))
-    return ca.Function("joint_forces_of_multipliers", [q, lam, t], [table], ["q", "multipliers", "t"], ["joint_forces"])
+    return ca.Function("joint_forces_of_multipliers", inputs, [table], names, ["joint_forces"])
 
 
 def joint_forces(mechanism: Mechanism, route: str, metric: Any, dtype: str, axes: str, joints: Any) -> ca.Function:

@@ -1,0 +1,226 @@
+"""Contacts of a run as forces on bodies: where they act, and in which directions they are free to change.
+
+A contact that sticks has free forces in all directions, one that slides along one direction, a smooth one along its
+normal. Forces at the edge of friction cones, which can change to one side only, count as free. Limits and friction of
+joints act along coordinates.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from dalembert.model.mechanism.families import ContactForces
+from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.simulate.events.record import Mode
+from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.simulate.contact.shapes import ContactPair
+    from dalembert.simulate.trajectory import Trajectory
+
+RESTING = 1e-6
+"""Touching points that move along their normal by no more than this, m/s, over a gap that is `NEAR`, count as closed
+contacts, whatever their force is: where contacts are redundant it may be none."""
+
+NEAR = {"moreau": 1e-3}
+"""Part of the mechanism's size that counts as no gap, by method; `TOUCHING` where events are located."""
+
+TOUCHING = 1e-9
+
+
+class ContactLoad(NamedTuple):
+    """A contact over time: its two bodies, force on the first, place and normal in world axes, (N, 3); gap, (N,)."""
+
+    child: str
+    parent: str
+    force: Array
+    place: Array
+    normal: Array
+    gap: Array
+    friction: float
+
+
+def contact_loads(run: Trajectory) -> dict[str, ContactLoad]:
+    """Return forces and places of the contacts between shapes at the samples of a run."""
+    columns = run.contact_columns
+    return loads_at(run, run.q, {name: run.forces[:, columns[name]] for name in run.contacts})
+
+
+def loads_at(run: Trajectory, q: Array, forces: dict[str, Array]) -> dict[str, ContactLoad]:
+    """Return the contacts between shapes at configurations (N, nq) with forces, or impulses, (N, 3)."""
+    if not run.contacts or run.session is None or run.session.extra.get("contacts") is None:
+        return {}
+    from dalembert.simulate.contact.equations import split_contacts
+    from dalembert.simulate.contact.shapes import pairs_of
+    from dalembert.simulate.contact.surface_loops import SLOTS
+
+    shapes, _ = split_contacts(run.session.extra["contacts"])
+    if not shapes:
+        return {}
+    pairs = {pair.name: pair for slots in (SLOTS, 0) for pair in pairs_of(run.moving, shapes, slots)}
+    touching = [pairs[name] for name in run.contacts if name in pairs and pairs[name].ball is not None]
+    return {pair.name: _load(run.moving, q, pair, forces[pair.name]) for pair in touching}
+
+
+def _load(m: Mechanism, q: Array, pair: ContactPair, force: Array) -> ContactLoad:
+    """Return the force on the sphere of a pair and the place where it touches."""
+    from dalembert.simulate.contact.shapes import Plane
+
+    ball, other, ground = pair.ball, pair.other, pair.ground
+    assert ball is not None
+    R, p = m.kinematics(q, ball.frame)
+    centre = p + R @ np.array(ball.at)
+    parent = m.ground
+    if isinstance(ground, Plane):
+        normal = np.broadcast_to(np.asarray(ground.normal, dtype=float), centre.shape)
+        gap = (normal * centre).sum(axis=1) - ground.offset - ball.radius
+    elif other is not None:
+        R2, p2 = m.kinematics(q, other.frame)
+        line = centre - p2 - R2 @ np.array(other.at)
+        distance = np.linalg.norm(line, axis=1)
+        normal = line / np.maximum(distance, np.finfo(float).tiny)[:, None]
+        gap = distance - ball.radius - other.radius
+        parent = m.frame(other.frame).body
+    else:
+        places = [_on_field(ground, pair.slot, c, ball.radius) for c in centre]
+        gap, normal = np.array([each[0] for each in places]), np.array([each[1] for each in places])
+    place = centre - ball.radius * normal
+    return ContactLoad(m.frame(ball.frame).body, parent, force, place, normal, gap, pair.friction)
+
+
+def _on_field(ground: Any, slot: int, centre: Array, radius: float) -> tuple[float, Array]:
+    """Return gap and normal of a heightfield where a sphere touches it."""
+    if slot < 0:
+        return ground.below(centre, radius)[:2]
+    distances, normals, _ = ground.nearest(centre, radius)
+    return float(distances[slot]) - radius, normals[slot]
+
+
+def outer_forces(mechanism: Mechanism, q: Array, contacts: dict[str, ContactLoad]) -> dict[str, Array]:
+    """Return the forces of contacts on bodies, (N, 6): world axes, about the bodies' origins."""
+    sums: dict[str, Array] = {}
+    for load in contacts.values():
+        for body, sign in ((load.child, 1.0), (load.parent, -1.0)):
+            if body != mechanism.ground:
+                _, p = mechanism.kinematics(q, body)
+                moment = np.cross(load.place - p, sign * load.force)
+                sums[body] = sums.get(body, 0.0) + np.concatenate([sign * load.force, moment], axis=1)
+    return {body: np.nan_to_num(wrench) for body, wrench in sums.items()}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Directions in which contact forces are free to change.
+
+
+def free_contact_forces(
+    run: Trajectory, loads: dict[str, ContactLoad]
+) -> tuple[ContactForces | None, dict[str, tuple[Array, slice]]]:
+    """Return the directions in which contact forces are free to change, and those of contacts between shapes by name.
+
+    Friction that has its limit, and depends on no reaction, is known; it is free where it holds. That of a row's
+    reaction counts as free whatever it does.
+    """
+    modes = np.asarray(run.modes).reshape(run.t.size, -1)
+    if not run.contacts or not modes.size:
+        return None, {}
+    return free_forces_at(run, loads, run.q, run.v, modes)
+
+
+def free_forces_at(
+    run: Trajectory, loads: dict[str, ContactLoad], q: Array, v: Array, modes: Array
+) -> tuple[ContactForces, dict[str, tuple[Array, slice]]]:
+    """Return free directions of contact forces, or impulses, at states (N, nq), (N, nv) with modes (N, k)."""
+    m, N = run.moving, len(q)
+    along, units, rows, free = _rows_along_coordinates(run, q, v, modes), {}, [], []
+    external: dict[str, list[tuple[int, Array]]] = {}
+    columns = 0
+    for i, name in enumerate(run.contacts):
+        mode = modes[:, i]
+        if name in loads:
+            ends = _wrenches_of_unit_forces(m, q, loads[name])
+            world = np.asarray(sum(along_coordinates(m, q, body, wrench) for body, wrench in ends.items()))
+            near = NEAR.get(run.method, TOUCHING) * m.reach
+            directions, holds = _directions(loads[name], mode, np.einsum("ncj,nj->nc", world, v), near)
+            units[name] = directions, slice(columns, columns + 3)
+            rows.append(directions @ world)
+            for body, wrench in ends.items():
+                external.setdefault(body, []).append((columns, directions @ wrench))
+        else:
+            part, whenever = along[name]
+            rows.append(np.broadcast_to(part, (N, *part.shape)))
+            holds = (mode == int(Mode.STICK)) | whenever
+            holds = np.broadcast_to(holds[:, None], (N, len(part)))
+        free.append(holds)
+        columns += holds.shape[1]
+    wrenches = {body: np.zeros((N, columns, 6)) for body in external}
+    for body, parts in external.items():
+        for first, wrench in parts:
+            wrenches[body][:, first : first + wrench.shape[1]] = wrench
+    rows, holds = np.nan_to_num(np.concatenate(rows, axis=1)), np.concatenate(free, axis=1)
+    return ContactForces(rows, holds, wrenches), units
+
+
+def _directions(load: ContactLoad, mode: Array, u: Array, near: float) -> tuple[Array, Array]:
+    """Return the directions of a contact's free forces, (N, 3, 3) by rows, and which of them there are, (N, 3).
+
+    u (N, 3) is the velocity of the touching point. A contact without force is called open, though it may touch: one
+    that is at rest and near counts as closed.
+    """
+    n = load.normal
+    across = u - (u * n).sum(axis=1)[:, None] * n
+    opened = mode == int(Mode.OPEN)
+    touches = (np.abs((u * n).sum(axis=1)) <= RESTING) & (load.gap <= near)
+    closed = ~opened | touches
+    slides = np.where(opened, np.linalg.norm(across, axis=1) > RESTING, mode != int(Mode.STICK))
+    speed, size = (np.linalg.norm(x, axis=1)[:, None] for x in (across, load.force))
+    law = n - load.friction * across / np.where(speed > 0.0, speed, 1.0)
+    sliding = np.where(size > 0.0, load.force / np.where(size > 0.0, size, 1.0), law)
+    single = slides | (load.friction == 0.0)
+    directions = np.tile(np.eye(3), (len(mode), 1, 1))
+    directions[single, 0] = np.where(load.friction == 0.0, n, sliding)[single]
+    return np.nan_to_num(directions), np.stack([closed, closed & ~single, closed & ~single], axis=1)
+
+
+def _wrenches_of_unit_forces(m: Mechanism, q: Array, load: ContactLoad) -> dict[str, Array]:
+    """Return the wrenches of unit forces along the world's axes at a contact on its bodies, (N, 3, 6)."""
+    found, units = {}, np.tile(np.eye(3), (len(q), 1, 1))
+    for body, sign in ((load.child, 1.0), (load.parent, -1.0)):
+        if body != m.ground:
+            arm = np.nan_to_num(load.place - m.kinematics(q, body)[1])[:, None, :]
+            wrench = sign * np.concatenate([units, np.cross(arm, units)], axis=2)
+            found[body] = found.get(body, 0.0) + wrench
+    return found
+
+
+def along_coordinates(m: Mechanism, q: Array, body: str, wrenches: Array) -> Array:
+    """Return wrenches (N, p, 6) on a body as forces along the coordinates, (N, p, nv)."""
+    return wrenches @ np.asarray(m.frame_jacobian(q, body, "local_world_aligned"))
+
+
+def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -> dict[str, tuple[Array, Any]]:
+    """Return rows (w, nv) of contacts that act along coordinates, and where they are free whether they stick or not."""
+    from dalembert.friction import Coulomb
+    from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
+
+    m, unit = run.moving, np.eye(run.moving.nv)
+    found: dict[str, tuple[Array, Any]] = {f"friction of {x}": (unit[[j]], False) for j, x in enumerate(m.coordinates)}
+    for name, (j, near) in limits_reached(run, q).items():
+        closed = modes[:, run.contacts.index(name)] != int(Mode.OPEN)
+        found[name] = unit[[j]], closed | (near & (np.abs(v[:, j]) <= RESTING))
+    _, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
+    for one in rubbing:
+        found[one.name] = rubbing_rows(m, one).rows, isinstance(one, Coulomb)
+    return found
+
+
+def limits_reached(run: Trajectory, q: Array) -> dict[str, tuple[int, Array]]:
+    """Return per limit of a joint the number of its velocity, and where it is reached, (N,)."""
+    from dalembert.simulate.contact.equations import split_contacts
+    from dalembert.simulate.contact.shapes import pairs_of
+
+    shapes, _ = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
+    limits = [pair for pair in (pairs_of(run.moving, shapes) if shapes else ()) if pair.ball is None]
+    near = NEAR.get(run.method, TOUCHING)
+    return {x.name: (x.coordinate[1], x.sign * (q[:, x.coordinate[0]] - x.bound) <= near) for x in limits}
