@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from dalembert._version import __version__
-from dalembert.errors import DalembertError, ModelWarning, SolvabilityError
+from dalembert.errors import DalembertError, ModelWarning, SolvabilityError, scene_words
 from dalembert.names import near_matches
 
 DONE, NO_SOLUTION, MISUSE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
@@ -134,14 +134,14 @@ def complain(error: Exception, as_json: bool) -> int:
     unsolvable = isinstance(error, SolvabilityError)
     kind = "no solution" if unsolvable else "error"
     if as_json:
-        print(json.dumps({"error": str(error), "kind": type(error).__name__}))
-    say(kind, error)
+        print(json.dumps({"error": scene_words(error), "kind": type(error).__name__}))
+    say(kind, scene_words(error))
     return NO_SOLUTION if unsolvable else MISUSE
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning in the words of an error, without the line of code that gave it."""
-    say("warning", message)
+    say("warning", scene_words(message))
 
 
 def say(kind: str, message: Any) -> None:

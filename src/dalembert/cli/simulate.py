@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 import tyro
 
 from dalembert.cli.target import RUN_FILES, print_json, scene_of, writable
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, scene_words
 
 if TYPE_CHECKING:
     from dalembert.scenes import Scene
@@ -124,7 +124,8 @@ class Simulate:
             for word, path in named.items():
                 inside = getattr(table, word)
                 if inside is not None and (Path(inside).name != inside or inside in (".", "..")):
-                    raise ModelError(f"{word} = {inside!r}: names of files that a scene writes have no folders in them")
+                    words = f"{word} = {inside!r}: names of files that a scene writes have no folders in them"
+                    raise ModelError(words, subject=word)
                 target = path or (Path(inside) if inside else None)
                 if target is None:
                     continue
@@ -172,8 +173,8 @@ def open_in_browser(run: Trajectory) -> None:
 
 def words(run: Trajectory, checks: list[tuple[str, str, bool]]) -> str:
     """Return the summary of a run for a person."""
-    head, *rest = str(run).splitlines()
-    notes = [line for line in rest if line.startswith("note: ")]
+    head = str(run).splitlines()[0]
+    notes = [f"note: {scene_words(note)}" for note in run.notes]
     events = [f"  {event}" for event in run.events[:MOST_EVENTS]]
     more = len(run.events) - len(events)
     lines = [head, *notes, *events, *([f"  ... and {more} more events"] if more > 0 else [])]
@@ -197,6 +198,6 @@ def summary(run: Trajectory, checks: list[tuple[str, str, bool]], written: list[
         "events": [event.as_dict() for event in run.events],
         "final": {name: float(x) for name, x in zip(run.configuration_names, run.q[-1], strict=True)},
         "checks": {name: {"found": text, "holds": bool(good)} for name, text, good in checks},
-        "notes": list(run.notes),
+        "notes": [scene_words(note) for note in run.notes],
         "written": written,
     }

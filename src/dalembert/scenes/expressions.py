@@ -48,11 +48,15 @@ def parsed(text: str, names: Mapping[str, Any]) -> ca.SX:
             return ca.SX(names[word])
         near = near_matches(word, names)
         known = "" if near else f"; there is {', '.join(list(names)[:12])}"
-        raise ModelError(f"{text!r}: nothing is called {word!r}{known}", near=near)
+        raise ModelError(f"{text!r}: nothing is called {word!r}{known}", near=near, subject=text)
 
     if "=" in text:
-        raise ModelError(f"{text!r} is an equation; an expression has no '='")
-    return parse_equation(text, lookup)
+        raise ModelError(f"{text!r} is an equation; an expression has no '='", subject=text)
+    try:
+        return parse_equation(text, lookup)
+    except ModelError as error:
+        error.subject = text
+        raise
 
 
 def parameter_values(given: Mapping[str, float | str]) -> dict[str, float]:
@@ -61,7 +65,7 @@ def parameter_values(given: Mapping[str, float | str]) -> dict[str, float]:
     for name, value in given.items():
         if not is_name(name) or name == "t":
             words = "letters, digits and _, not a digit first; t is the time"
-            raise ModelError(f"{name!r} cannot be the name of a parameter: {words}")
+            raise ModelError(f"{name!r} cannot be the name of a parameter: {words}", subject=name)
         values[name] = number(value, values)
     return values
 
@@ -73,7 +77,7 @@ def number(value: float | str, parameters: Mapping[str, float]) -> float:
     else:
         result = float(ca.DM(ca.evalf(parsed(value, {**CONSTANTS, **parameters}))))
     if not math.isfinite(result):
-        raise ModelError(f"{value!r} is {result}: it must be a finite number")
+        raise ModelError(f"{value!r} is {result}: it must be a finite number", subject=value)
     return result
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import DalembertError, ModelError
+from dalembert.errors import DalembertError, ModelError, scene_words
 from dalembert.friction import Bounded, Dry, Hyperbolic, JointFriction, StaticKinetic, Stribeck, Tabulated
 from dalembert.model.constraints import KINDS as CONSTRAINTS
 from dalembert.model.mechanism.builder import Builder
@@ -20,7 +20,7 @@ from dalembert.model.mechanism.parts import Source
 from dalembert.names import lookup, near_matches
 from dalembert.readers import load
 from dalembert.readers.files import Folders, Packages, read_file, read_text
-from dalembert.readers.layout import TomlLines
+from dalembert.readers.layout import TomlLines, entries, key_of
 from dalembert.scenes.expressions import (
     StateNames,
     number,
@@ -48,6 +48,12 @@ if TYPE_CHECKING:
 PLACED = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_on_line", "point_in_plane")
 """Kinds of constraints with directions: in time these must be fixed to something."""
 
+NO_PARAMETERS = (
+    "the scene has no parameters; `parameters = { length = 0.3 }` at its top declares one, and numbers use it in "
+    'quotes: center = [0, 0, "length/2"]'
+)
+"""What a scene without parameters is told."""
+
 LARGEST = 8 * 2**20
 """Bytes of a scene file."""
 
@@ -73,7 +79,7 @@ def scene(path: str | Path, *, packages: Packages = None, **parameters: float) -
             raise ModelError(f"there is no scene {str(path)!r}, and no file of that name{known}", near=near)
         file = FOLDER / f"{path}.toml"
     elif file.suffix.lower() != ".toml":
-        raise ModelError(f"{file}: a scene is a .toml file; robot files are read by da.load")
+        raise ModelError(f"{file}: a scene is a .toml file, not {file.suffix}")
     content = read_text(file, SceneFile, LARGEST)
     found = Scene(file, content, read_file(file, LARGEST).decode(), packages)
     return found.with_parameters(**parameters) if parameters else found
@@ -121,13 +127,31 @@ class Scene:
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:
-        """Let complaints begin with the file and the line of a table."""
+        """Let complaints begin with the file and the line of the key that they are about, in the words of scenes."""
         try:
             yield
+        except ModelError as error:
+            if isinstance(error.source, Source) and error.source.file == str(self.path):
+                path = self._lines.table_at(error.source.line)
+            elif str(error).startswith(str(self.path)):
+                raise
+            near, subject = error.near, error.subject
+            words = scene_words(error.message if error.source is None or path else error)
+            raise ModelError(words, self.source(*self._place(path, subject)), near, subject) from error
         except DalembertError as error:
             if str(error).startswith(str(self.path)):
                 raise
-            raise ModelError(f"{self.source(*path)}: {error}") from error
+            raise ModelError(scene_words(error), self.source(*path)) from error
+
+    def _place(self, path: Sequence[str | int], subject: Any) -> Sequence[str | int]:
+        """Return the place of what a complaint is about: in a table, or else anywhere in the file."""
+        table: Any = self.content
+        for step in path:
+            table = dict(entries(table)).get(step)
+        if inside := key_of(table, subject):
+            return (*path, *inside)
+        anywhere = key_of(self.content, subject)
+        return anywhere if self._lines.of(anywhere) > 1 else path
 
     @cached_property
     def parameters(self) -> dict[str, float]:
@@ -138,6 +162,8 @@ class Scene:
     def with_parameters(self, **values: float) -> Scene:
         """Return the scene with other values of its parameters."""
         for name in values:
+            if not self.content.parameters:
+                raise ModelError(f"{name!r} cannot be set: {NO_PARAMETERS}", self.path)
             lookup(name, self.content.parameters, "parameter", self.source("parameters"))
         return replace(self, changes={**self.changes, **values})
 
@@ -153,7 +179,7 @@ class Scene:
         if found is None:
             raise ModelError(
                 f"the file {reference!r} is not there, or lies outside of the scene's folder; files elsewhere need "
-                "packages= (--packages on the command line)"
+                "--packages FOLDER (in Python packages=[folder])"
             )
         return found
 
@@ -223,9 +249,8 @@ class Scene:
             taken = {"name", "expression", "stabilize"}
         for word in given:
             if word not in taken:
-                raise ModelError(
-                    f"a constraint of kind {table.kind!r} has no key {word!r}; it has {', '.join(sorted(taken))}"
-                )
+                words = f"a constraint of kind {table.kind!r} has no key {word!r}; it has {', '.join(sorted(taken))}"
+                raise ModelError(words, subject=word)
         needed = {each.name for each in fields(kind) if _is_needed(each)} & {*table.__struct_fields__}
         for word in needed - {*given}:
             raise ModelError(f"a constraint of kind {table.kind!r} needs the key {word!r}")
@@ -301,7 +326,7 @@ class Scene:
         if isinstance(table.along, str):
             place = m.index_v(table.along)
             if place.stop - place.start != 1:
-                raise ModelError(f"friction along {table.along!r}: name one of its coordinates")
+                raise ModelError(f"friction along {table.along!r}: name one of its coordinates", subject="along")
             return JointFriction(table.name, m.coordinates[place.start], law, surface=self._number(table.surface))
         direction = np.zeros(m.nv)
         for name, factor in table.along.items():
@@ -324,11 +349,12 @@ class Scene:
         del given["kind"]
         for word in needed:
             if word not in given:
-                raise ModelError(f"the law {table.kind!r} needs the key {word!r}")
+                raise ModelError(f"the law {table.kind!r} needs the key {word!r}", subject="law")
         words = {**needed, **optional}
         for word in given:
             if word not in words:
-                raise ModelError(f"the law {table.kind!r} has no key {word!r}; it has {', '.join(words)}")
+                known = ", ".join(words)
+                raise ModelError(f"the law {table.kind!r} has no key {word!r}; it has {known}", subject="law")
         return made(**{
             words[word]: self._vector(value) if isinstance(value, tuple) else self._number(value)
             for word, value in given.items()
@@ -372,7 +398,8 @@ class Scene:
             hold = list(table.q) if table.hold is None else table.hold
             closed = m.assemble(q, v, hold=hold)
             if not closed.ok:
-                raise ModelError(f"the loops cannot be closed with {', '.join(hold) or 'nothing'} held: {closed}")
+                words = f"the loops cannot be closed with {', '.join(hold) or 'nothing'} held: {closed}"
+                raise ModelError(words, subject="assemble")
             return closed.q, closed.v
 
     @cached_property
@@ -386,7 +413,7 @@ class Scene:
         for k, table in enumerate(self.content.event):
             with self.at("event", k):
                 if table.name in found:
-                    raise ModelError(f"two events are called {table.name!r}")
+                    raise ModelError(f"two events are called {table.name!r}", subject="name")
                 function = symbols.function(table.expression)
                 found[table.name] = Event(function, table.terminal, signs[table.direction], table.name)
         return found

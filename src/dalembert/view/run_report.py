@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert._version import __version__
-from dalembert.errors import DalembertError
+from dalembert.errors import DalembertError, scene_words
 from dalembert.simulate.plots import phases
 from dalembert.simulate.table import row_units
 from dalembert.view.report_page import Report
@@ -62,7 +62,7 @@ def run_report(
     good = run.status in ends and not failed
     page.verdict(f"{words}; {'all checks hold' if not failed else 'failed: ' + ', '.join(failed)}.", good)
     _moving_picture(page, run)
-    _summary(page, run)
+    _summary(page, run, scene_words if command else str)
     _pictures(page, run, panels)
     for section in SECTIONS:
         section(page, run)
@@ -87,7 +87,7 @@ def _moving_picture(page: Report, run: Trajectory) -> None:
     page.page(animation.page, f"{page.title} in motion")
 
 
-def _summary(page: Report, run: Trajectory) -> None:
+def _summary(page: Report, run: Trajectory, wording: Callable[[str], str]) -> None:
     page.heading("What was simulated")
     page.output(str(run.system) if hasattr(run.system, "bodies") else f"{type(run.system).__name__}: "
                 + ", ".join(run.coordinates or run.unknowns))  # fmt: skip
@@ -99,7 +99,7 @@ def _summary(page: Report, run: Trajectory) -> None:
             ("steps", f"{run.steps}, {getattr(run.statistics, 'rejected', 0)} rejected; {run.evaluations} evaluations"),
             ("contacts", ", ".join(run.contacts) or "none"),
             ("outcome", f"{run.status} {run.message}".strip()),
-            *(("note", note) for note in run.notes),
+            *(("note", wording(note)) for note in run.notes),
         ],
     )
 
