@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from dalembert.cli.target import RUN_FILES, print_json, scene_of, writable
+from dalembert.cli.target import RUN_FILES, RobotOptions, print_json, scene_of, writable
 from dalembert.errors import ModelError, scene_words
+from dalembert.simulate.ignored import SIMPLIFIED
 
 if TYPE_CHECKING:
     from dalembert.scenes import Scene
@@ -39,6 +40,12 @@ class Simulate:
         dalembert simulate my_scene.toml -o run.nc --csv run.csv --plot run.pdf
 
         dalembert simulate robot.urdf --duration 2 --view
+
+        dalembert simulate biped.urdf --pose standing --foot left_foot:0.02 --foot right_foot:0.02 --hold 80,2
+
+    Of a robot file all data of its joints act: limits are stops, damping, springs and dry friction act. It starts at
+    zero, or at the nearer limit of a joint whose limits leave out zero. Its collision shapes do not touch: --foot names
+    what does.
     """
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -74,8 +81,27 @@ class Simulate:
     view: bool = False
     """Open the motion in the browser."""
 
+    pose: str | None = None
+    """Start in a pose by name: a <group_state> of the .srdf file beside a robot file."""
+
+    start: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Start with another value, JOINT=NUMBER, or JOINT.v=NUMBER for its velocity; several times for several."""
+
+    foot: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A frame of a robot file that touches the ground z = 0, FRAME or FRAME:RADIUS; several times for several. The base
+    floats then, and starts where the lowest foot touches."""
+
+    foot_friction: float = 0.8
+    """Coulomb's coefficient of the feet."""
+
+    hold: str | None = None
+    """STIFFNESS,DAMPING of springs that hold the joints of a robot file where they start, N m/rad and N m s/rad."""
+
+    without: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Data of a robot file that do not act: limits, damping or friction of joints; several times for several."""
+
     base: Literal["auto", "fixed", "floating"] = "auto"
-    """What holds the root of a robot file."""
+    """What holds the root of a robot file: fixed by default, floating with --foot."""
 
     packages: tuple[Path, ...] = ()
     """Folders besides the scene's own from which models and tables may be read."""
@@ -94,13 +120,15 @@ class Simulate:
                   "--animation": (self.animation, FILMS), "--report": (self.report, (".html",))}  # fmt: skip
         for option, (path, endings) in wanted.items():
             writable(path, endings, option)
-        scene = scene_of(self.file, self.set, self.packages, self.base, self.duration)
+        robot = RobotOptions(self.pose, self.start, self.foot, self.foot_friction, self.hold, self.without, acting=True)
+        scene = scene_of(self.file, self.set, self.packages, self.base, self.duration, robot)
         options = {"duration": self.duration, "method": self.method, "every": self.every}
         quiet = self.quiet or self.json
         changes = {word: value for word, value in options.items() if value is not None}
         run = scene.run(progress=False if quiet else None, **changes)
         checks = run_checks(run)
-        good = run.status in ("completed", "event") and all(each for _, _, each in checks)
+        ends = ("completed", "event", *([SIMPLIFIED] if self.without else []))
+        good = run.status in ends and all(each for name, _, each in checks if name != "end reached")
         written = self._write(run, scene)
         if self.json:
             print_json(summary(run, checks, written))
@@ -153,11 +181,15 @@ class Simulate:
 
     def _command(self) -> str:
         """Return what to type for the same run."""
-        words = ["dalembert", "simulate", str(self.file), *(f"--set {each}" for each in self.set)]
-        for option in ("duration", "method", "every"):
+        words = ["dalembert", "simulate", str(self.file)]
+        for option in ("set", "start", "foot", "without"):
+            words += [word for each in getattr(self, option) for word in (f"--{option}", each)]
+        for option in ("duration", "method", "every", "pose", "hold"):
             value = getattr(self, option)
             words += [] if value is None else [f"--{option}", str(value)]
-        return " ".join(word if word.startswith("--set ") else shlex.quote(word) for word in words)
+        words += ["--foot-friction", f"{self.foot_friction:g}"] if self.foot else []
+        words += [] if self.base == "auto" else ["--base", self.base]
+        return " ".join(map(shlex.quote, words))
 
 
 def open_in_browser(run: Trajectory) -> None:

@@ -111,7 +111,7 @@ class Draft:
         fall = "they pass through each other and the ground"
         return [
             advised(words, f"without contacts= of simulate {fall}",
-                    f"without [[contact]] in a scene, or --ground and --foot, {fall}")
+                    f"without [[contact]] in a scene, or --foot of dalembert simulate, {fall}")
         ]  # fmt: skip
 
     def new_name(self, family: str, wanted: str) -> str:

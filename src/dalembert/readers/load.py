@@ -119,9 +119,7 @@ def _built(draft: Draft, kind: str, base: str, passive: bool | str, allow_unphys
     acts = kind == "mujoco" if passive == "auto" else bool(passive)
     if forces and not acts:
         words = "damping and springs are kept as data and do not act"
-        draft.notes.append(
-            advised(words, "passive=True lets them", "passive = true in [model], or --passive, lets them")
-        )
+        draft.notes.append(advised(words, "passive=True lets them", "passive = true in [model] of a scene lets them"))
     if any(any(joint.friction) for joint in draft.joints):
         draft.notes.append(
             Advised(

@@ -175,10 +175,15 @@ class TimeTable(SceneTable, frozen=True):
 
 
 class StartTable(SceneTable, frozen=True):
-    """[start]: the initial state by name; what is not named is zero, or found where loops are closed."""
+    """[start]: the initial state by name; what is not named is zero, or found where loops are closed.
 
+    A joint with a [[stop]] whose limits leave out zero begins at the nearer one.
+    """
+
+    pose: str | None = None
     q: dict[str, Number | Vector] = {}
     v: dict[str, Number | Vector] = {}
+    on_ground: bool = False
     assemble: bool = False
     hold: list[str] | None = None
 

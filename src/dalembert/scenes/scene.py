@@ -21,6 +21,7 @@ from dalembert.names import lookup, near_matches
 from dalembert.readers import load
 from dalembert.readers.files import Folders, Packages, read_file, read_text
 from dalembert.readers.layout import TomlLines, entries, key_of
+from dalembert.readers.srdf import read_poses
 from dalembert.scenes.expressions import (
     StateNames,
     number,
@@ -123,7 +124,7 @@ class Scene:
 
     def source(self, *path: str | int) -> Source:
         """Return where a table stands in the file."""
-        return Source(str(self.path), self._lines.of(path))
+        return Source(str(self.path), self._lines.of(tuple(path)) if self.text else None)
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:
@@ -131,13 +132,16 @@ class Scene:
         try:
             yield
         except ModelError as error:
+            near, subject, words = error.near, error.subject, error
             if isinstance(error.source, Source) and error.source.file == str(self.path):
-                path = self._lines.table_at(error.source.line)
+                path, words = self._lines.table_at(error.source.line), error.message
             elif str(error).startswith(str(self.path)):
                 raise
-            near, subject = error.near, error.subject
-            words = scene_words(error.message if error.source is None or path else error)
-            raise ModelError(words, self.source(*self._place(path, subject)), near, subject) from error
+            elif error.source is None:
+                words = error.message
+            else:
+                near = ()
+            raise ModelError(scene_words(words), self.source(*self._place(path, subject)), near, subject) from error
         except DalembertError as error:
             if str(error).startswith(str(self.path)):
                 raise
@@ -286,16 +290,22 @@ class Scene:
         """Contacts, stops and dry friction, as `da.simulate` takes them."""
         from dalembert.simulate.contact import JointLimits
 
-        found: list[Any] = []
-        for k, contact in enumerate(self.content.contact):
-            with self.at("contact", k):
-                found.append(self._contact(contact))
+        found: list[Any] = [*self._shapes]
         for k, stop in enumerate(self.content.stop):
             with self.at("stop", k):
                 found.append(JointLimits(tuple(stop.joints), self._number(stop.restitution)))
         for k, friction in enumerate(self.content.friction):
             with self.at("friction", k):
                 found.append(self._friction(friction))
+        return found
+
+    @cached_property
+    def _shapes(self) -> list[Any]:
+        """Contacts of spheres and boxes."""
+        found: list[Any] = []
+        for k, contact in enumerate(self.content.contact):
+            with self.at("contact", k):
+                found.append(self._contact(contact))
         return found
 
     def _contact(self, table: ContactTable) -> Any:
@@ -385,7 +395,7 @@ class Scene:
     def start(self) -> tuple[Array, Array]:
         """The initial configuration and velocity, by name; loops closed where the scene asks for it."""
         m, table = self.mechanism, self.content.start
-        q, v = m.neutral(), np.zeros(m.nv)
+        q, v = self._pose(), np.zeros(m.nv)
         for which, given, array, index in (("q", table.q, q, m.index_q), ("v", table.v, v, m.index_v)):
             for name, value in given.items():
                 with self.at("start", which, name):
@@ -393,14 +403,58 @@ class Scene:
                     values = self._vector(value) if isinstance(value, tuple) else (self._number(value),)
                     _put(array, place, values, name, m)
         if not table.assemble:
-            return m.normalize(q), v
+            q = m.normalize(q)
+            return self._on_ground(q) if table.on_ground else q, v
         with self.at("start"):
             hold = list(table.q) if table.hold is None else table.hold
             closed = m.assemble(q, v, hold=hold)
             if not closed.ok:
                 words = f"the loops cannot be closed with {', '.join(hold) or 'nothing'} held: {closed}"
                 raise ModelError(words, subject="assemble")
-            return closed.q, closed.v
+            return self._on_ground(closed.q) if table.on_ground else closed.q, closed.v
+
+    def _pose(self) -> Array:
+        """Return the configuration before coordinates are named: zero, inside of limits that are stops; the pose."""
+        m, content = self.mechanism, self.content
+        q, places = m.neutral(), m.manifold
+        stopped = {name for stop in content.stop for name in (stop.joints or [joint.name for joint in m.joints])}
+        for i, joint in enumerate(m.joints):
+            place = slice(int(places.q_start[i]), int(places.q_start[i + 1]))
+            lower, upper = joint.limits.lower or (-np.inf,), joint.limits.upper or (np.inf,)
+            if joint.name in stopped and place.stop - place.start == len(lower) == len(upper) == 1:
+                q[place] = np.clip(q[place], lower, upper)
+        if content.start.pose is None:
+            return q
+        with self.at("start", "pose"):
+            if content.model is None:
+                raise ModelError("a pose by name is that of a robot file: [model]")
+            pose = lookup(content.start.pose, read_poses(self._file(content.model.file)), "pose")
+            for name, values in pose.items():
+                if any(joint.name == name for joint in m.joints):
+                    _put(q, m.index_q(name), values, name, m)
+            return q
+
+    def _on_ground(self, q: Array) -> Array:
+        """Return a configuration whose free base is moved along the ground's normal: the lowest contact touches."""
+        from dalembert.simulate.contact.shapes import Plane, pairs_of
+
+        m = self.mechanism
+        free = next((joint for joint in m.joints if joint.kind == "free" and joint.parent == m.ground), None)
+        with self.at("start", "on_ground"):
+            touching = [pair for pair in pairs_of(m, self._shapes) if isinstance(pair.ground, Plane)] if free else []
+            if free is None or not touching:
+                raise ModelError("on_ground needs a floating base, and a [[contact]] with the ground")
+        gaps, normal = [], np.zeros(3)
+        for pair in touching:
+            assert pair.ball is not None
+            assert isinstance(pair.ground, Plane)
+            R, p = m.kinematics(q, pair.ball.frame)
+            normal = np.asarray(pair.ground.normal, dtype=float)
+            gaps.append(float(normal @ (p + R @ np.array(pair.ball.at)) - pair.ground.offset - pair.ball.radius))
+        place = m.index_q(free.name).start
+        lifted = q.copy()
+        lifted[place : place + 3] -= min(gaps) * normal
+        return lifted
 
     @cached_property
     def events(self) -> dict[str, Any]:

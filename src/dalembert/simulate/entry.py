@@ -448,7 +448,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     refuse_negative_mass(moving, q, v, float(t))
     reason += contradiction(moving, q, float(t))
     ignored = ignored_data(moving, contacts, law.kind != "none", "" if friction else "friction=False")
-    reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
+    reason = "; ".join([reason, *(each.sentence.split(";")[0] for each in ignored if each.kind == SHAPES)])
     breaks = checked_breaks(given["breaks"])
     settings = RunSettings(chosen, reason, float(t), largest_step=largest, breaks=breaks, friction=friction, **numbers)
     found, function, callables = watches(moving, given["events"])

@@ -66,12 +66,12 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, without: str
         parts = [part.name for part in (*mechanism.springs, *mechanism.tendons)]
         say(PASSIVE, [*acting, *parts],
             "damping and springs of {} do not act (passive=False); with_passive(True) lets them",
-            "damping and springs of {} do not act; passive = true in [model], or --passive, lets them")  # fmt: skip
+            "damping and springs of {} do not act; passive = true in [model] lets them")  # fmt: skip
     stopped = _stopped(mechanism, contacts)
     limited = [j.name for j in joints if _finite(j.limits.lower, j.limits.upper)]
     say(LIMITS, (name for name in limited if name not in stopped),
         "limits of {} are not watched; contacts=[JointLimits()] stops joints of one coordinate there",
-        "limits of {} are not watched; [[stop]], or --stops, stops joints of one coordinate there")  # fmt: skip
+        "limits of {} are not watched; a [[stop]] in the scene stops joints of one coordinate there")  # fmt: skip
     say("limits of speed", (j.name for j in joints if _finite(j.limits.velocity)), "limits of speed of {} do not act")
     if forced:
         motors = [m.name for m in mechanism.actuators if np.isfinite(m.effort)]
