@@ -69,6 +69,10 @@ class Simulate:
     csv: Path | None = None
     """Write the samples as a table with names and units."""
 
+    joint_forces: Path | None = None
+    """Write force (N) and moment (N m) of every joint, loop, constraint, spring and contact as a table, .csv, and print
+    their peaks."""
+
     plot: Path | None = None
     """Write the pictures: .png, .pdf or .svg (extra `view`)."""
 
@@ -116,7 +120,8 @@ class Simulate:
         """Run it, write what was asked for, and return the exit code."""
         from dalembert.view.run_report import run_checks
 
-        wanted = {"-o": (self.output, RUN_FILES), "--csv": (self.csv, (".csv",)), "--plot": (self.plot, PICTURES),
+        wanted = {"-o": (self.output, RUN_FILES), "--csv": (self.csv, (".csv",)),
+                  "--joint-forces": (self.joint_forces, (".csv",)), "--plot": (self.plot, PICTURES),
                   "--animation": (self.animation, FILMS), "--report": (self.report, (".html",))}  # fmt: skip
         for option, (path, endings) in wanted.items():
             writable(path, endings, option)
@@ -131,11 +136,14 @@ class Simulate:
         good = run.status in ends and all(each for name, _, each in checks if name != "end reached")
         written = self._write(run, scene)
         if self.json:
-            print_json(summary(run, checks, written))
+            loads = peak_loads(run) if self.joint_forces is not None else {}
+            print_json(summary(run, checks, written) | ({"joint forces": loads} if loads else {}))
         elif self.quiet:
             print(str(run).splitlines()[0])
         else:
             print(f"{scene.title}\n{words(run, checks)}")
+            if self.joint_forces is not None:
+                print(run.refined().joint_forces)
             for path in written:
                 print(f"written: {path}")
         if self.view:
@@ -145,8 +153,10 @@ class Simulate:
     def _write(self, run: Trajectory, scene: Scene) -> list[Path]:
         """Write the files of options and of the scene's [output]."""
         table, written = scene.content.output, []
-        named = {"run": self.output, "csv": self.csv, "picture": self.plot, "report": self.report}
-        endings = {"run": RUN_FILES, "csv": (".csv",), "picture": PICTURES, "report": (".html",)}
+        named = {"run": self.output, "csv": self.csv, "joint_forces": self.joint_forces, "picture": self.plot,
+                 "report": self.report}  # fmt: skip
+        endings = {"run": RUN_FILES, "csv": (".csv",), "joint_forces": (".csv",), "picture": PICTURES,
+                   "report": (".html",)}  # fmt: skip
         panels = tuple(table.panels) or None
         with scene.at("output"):
             for word, path in named.items():
@@ -168,8 +178,8 @@ class Simulate:
     def _write_one(self, word: str, target: Path, run: Trajectory, scene: Scene, panels: Any) -> None:
         if word == "run":
             run.save(target)
-        elif word == "csv":
-            run.to_csv(target)
+        elif word in ("csv", "joint_forces"):
+            run.to_csv(target, None if word == "csv" else word)
         elif word == "picture":
             run.plot(panels, target)
         else:
@@ -190,6 +200,11 @@ class Simulate:
         words += ["--foot-friction", f"{self.foot_friction:g}"] if self.foot else []
         words += [] if self.base == "auto" else ["--base", self.base]
         return " ".join(map(shlex.quote, words))
+
+
+def peak_loads(run: Trajectory) -> dict[str, dict[str, float]]:
+    """Return the largest force (N) and moment (N m) of every joint, with their times (s)."""
+    return {name: peak._asdict() for name, peak in run.refined().joint_forces.peaks.items()}
 
 
 def open_in_browser(run: Trajectory) -> None:

@@ -161,7 +161,7 @@ class RobotOptions:
         for joint in m.joints:
             if joint.kind in ("revolute", "prismatic"):
                 word, place = word_of(joint.name), float(q[m.index_q(joint.name).start])
-                forces[joint.name] = f"{stiffness!r}*({place!r} - {word}) - {damping!r}*{word}'"
+                forces[joint.name] = f"{stiffness!r}*({place!r} - {word}) - {damping!r}*{word}.v"
         return forces
 
     @staticmethod

@@ -218,6 +218,7 @@ class OutputTable(SceneTable, frozen=True):
     panels: list[str] = []
     picture: str | None = None
     csv: str | None = None
+    joint_forces: str | None = None
     run: str | None = None
     report: str | None = None
 

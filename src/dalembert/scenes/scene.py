@@ -267,7 +267,7 @@ class Scene:
             if table.expression is None or table.name is None:
                 raise ModelError("a constraint of kind 'expression' needs the keys 'name' and 'expression'")
             function = of_coordinates(table.expression, mechanism, self.parameters)
-            moving = "'" in table.expression
+            moving = StateNames(mechanism, self.parameters).moves(table.expression)
             return kind(function, name=table.name, velocity=moving)  # pyright: ignore[reportCallIssue]
         options: dict[str, Any] = {}
         for word, value in given.items():

@@ -153,7 +153,9 @@ class JointForceHistory(JointForces):
                 f"{name:{width}}  {peak.force:>14.6g}  {peak.force_time:>9.5g}  {peak.moment:>16.6g}  "
                 f"{peak.moment_time:>9.5g}  {load:>10.5g}{mark}"
             )
-        return "\n".join([head, *lines, *([self.choice] if open_ones else [])])
+        widest = float(np.diff(self.t).max(initial=0.0))
+        samples = f"peaks are those of {self.t.size} samples, at most {widest:.3g} s apart"
+        return "\n".join([head, *lines, samples, *([self.choice] if open_ones else [])])
 
     def plot(self, names: Sequence[str] | str | None = None, what: str = "force") -> Any:
         """Return a matplotlib figure: the size of the force, or "moment", of joints over time; all by default."""

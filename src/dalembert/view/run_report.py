@@ -127,8 +127,9 @@ def _bearings(page: Report, run: Trajectory) -> None:
     """Show the loads of all joints: peaks with their times, the steady load that wears as much, what is not unique."""
     if not getattr(run.moving, "bodies", ()):
         return
+    fine = run.refined()
     try:
-        forces = run.joint_forces
+        forces = fine.joint_forces
         open_ones = forces.not_unique
         rows = [
             (name, p.force, p.force_time, p.moment, p.moment_time, forces.equivalent_load(name),
@@ -141,7 +142,17 @@ def _bearings(page: Report, run: Trajectory) -> None:
     page.heading("Loads of joints")
     heads = ("joint", "peak force, N", "at, s", "peak moment, N m", "at, s", "equivalent load, N", "uniqueness")
     page.table(
-        heads, rows, "The equivalent load is the steady force that wears a ball bearing as much (ISO 281, exponent 3)."
+        heads, rows, "The equivalent load is the steady force that wears a ball bearing as much (ISO 281, exponent 3). "
+        + _resolution(fine)
+    )  # fmt: skip
+
+
+def _resolution(run: Trajectory) -> str:
+    """Return a sentence on the samples that peaks are taken from."""
+    if run.method == "moreau":
+        return f"Peaks are those of mean forces over time steps, {run.t.size} of them: impacts are in them."
+    return f"Peaks are the largest of {run.t.size} samples, at most {np.diff(run.t).max(initial=0.0):.2g} s apart" + (
+        "; impulses of impacts are listed with the events." if run.impacts else "."
     )
 
 
@@ -150,6 +161,7 @@ def _loads(page: Report, run: Trajectory) -> None:
     if "q" not in run.samples or not (run.moving.names or run.contacts):
         return
     page.heading("Reactions of constraints, forces of contacts")
+    run = run.refined()
     table, units = np.asarray(run.reactions), row_units(run.moving)
     unique = unique_rows(run)
     rows: list[Sequence[object]] = []
@@ -159,7 +171,7 @@ def _loads(page: Report, run: Trajectory) -> None:
         force = np.asarray(run.forces[:, run.contact_columns[name]]).reshape(run.t.size, -1)
         size = np.linalg.norm(force, axis=1)
         rows.append((*_peak(run, name, size if force.shape[1] > 1 else force[:, 0], "N"), _uniqueness_of_contacts(run)))
-    page.table(("row or contact", "unit", "peak", "at, s", "mean", "uniqueness"), rows)
+    page.table(("row or contact", "unit", "peak", "at, s", "mean", "uniqueness"), rows, _resolution(run))
     if not all(unique):
         page.text(
             "Where more holds a mechanism than its motion determines, the forces are not unique: those shown are the "
