@@ -66,6 +66,17 @@ class FrameTable(SceneTable, frozen=True):
     rpy: Vector | None = None
 
 
+class VisualTable(SceneTable, frozen=True):
+    """[[visual]]: a shape that a body is drawn with; it neither weighs nor touches."""
+
+    body: str
+    kind: Literal["box", "sphere", "cylinder", "capsule", "ellipsoid"]
+    size: Vector
+    position: Vector | None = None
+    rpy: Vector | None = None
+    color: Vector | None = None
+
+
 class SpringTable(SceneTable, frozen=True):
     """[[spring]]: a spring with damper between two frames."""
 
@@ -257,6 +268,7 @@ class SceneFile(SceneTable, frozen=True):
     body: list[BodyTable] = []
     joint: list[JointTable] = []
     frame: list[FrameTable] = []
+    visual: list[VisualTable] = []
     spring: list[SpringTable] = []
     constraint: list[ConstraintTable] = []
     contact: list[ContactTable] = []

@@ -193,8 +193,9 @@ class Scene:
     def mechanism(self) -> Mechanism:
         """The mechanism with its constraints."""
         content = self.content
-        if content.model is not None and (content.body or content.joint):
-            raise ModelError("a scene has either [model] or [[body]] and [[joint]], not both", self.source("model"))
+        if content.model is not None and (content.body or content.joint or content.visual):
+            words = "a scene has either [model] or [[body]], [[joint]] and [[visual]], not both"
+            raise ModelError(words, self.source("model"))
         if content.model is None and not content.body:
             raise ModelError(
                 "there is nothing that could move: give [model] with a file, or [[body]] tables", self.path
@@ -237,6 +238,12 @@ class Scene:
             with self.at("frame", k):
                 b.frame(frame.name, frame.body, self._vector(frame.position), rpy=self._vector(frame.rpy),
                         source=self.source("frame", k))  # fmt: skip
+        for k, shape in enumerate(content.visual):
+            with self.at("visual", k):
+                words = ("size", "position", "rpy", "color")
+                values = {word: self._vector(getattr(shape, word)) for word in words}
+                lookup(shape.body, {"world": None} | dict.fromkeys(b.bodies), "body")
+                b.visual(shape.body, shape.kind, source=self.source("visual", k), **values)
         for k, spring in enumerate(content.spring):
             with self.at("spring", k):
                 values = {word: self._number(getattr(spring, word)) for word in ("stiffness", "rest", "damping")}

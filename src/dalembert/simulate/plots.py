@@ -311,7 +311,7 @@ def _by_unit(quantity: str, times: Array, found: Sequence[Column]) -> list[Diagr
     charts = []
     for unit in dict.fromkeys(column.unit for column in found):
         lines = tuple(c for c in found if c.unit == unit)
-        words = ("rotation: quaternion, cosine, sine", "") if unit == "1" else (quantity, unit)
+        words = ("rotation", "") if unit == "1" else (quantity, unit)
         charts.append(Diagram(*words, lines, (times,) * len(lines)))
     return charts or [Diagram(quantity, "")]
 

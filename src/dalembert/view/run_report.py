@@ -11,6 +11,8 @@ import numpy as np
 
 from dalembert._version import __version__
 from dalembert.errors import DalembertError, scene_words
+from dalembert.model.mechanism.joint_forces import COMPONENTS
+from dalembert.simulate.events.record import Mode
 from dalembert.simulate.plots import phases
 from dalembert.simulate.table import row_units
 from dalembert.view.report_page import Report
@@ -100,11 +102,28 @@ def _summary(page: Report, run: Trajectory, wording: Callable[[str], str]) -> No
             ("time", f"{run.t[0]:g} s to {run.t[-1]:g} s, {run.t.size} samples"),
             ("method", f"{run.method}: {run.reason}" if run.reason else run.method),
             ("steps", f"{run.steps}, {getattr(run.statistics, 'rejected', 0)} rejected; {run.evaluations} evaluations"),
-            ("contacts", ", ".join(run.contacts) or "none"),
-            ("outcome", f"{run.status} {run.message}".strip()),
+            ("contacts", _contacts(run)),
+            ("outcome", f"{run.status}; {run.message}" if run.message else run.status),
             *(("note", wording(note)) for note in run.notes),
         ],
     )
+
+
+def _contacts(run: Trajectory) -> str:
+    """Return the contacts that act at some time, and how many never do."""
+    if not run.contacts:
+        return "none"
+    modes = np.asarray(run.modes).reshape(run.t.size, -1)
+    acting = [name for k, name in enumerate(run.contacts) if (modes[:, k] != int(Mode.OPEN)).any()]
+    rest = len(run.contacts) - len(acting)
+    return ", ".join([*acting, *([f"{rest} that never act"] if rest else [])])
+
+
+def uniqueness(components: Sequence[str]) -> str:
+    """Return what is said of a wrench of which some components are not unique."""
+    if not components:
+        return "unique"
+    return "not unique" if len(components) == len(COMPONENTS) else f"not unique: {', '.join(components)}"
 
 
 def _pictures(page: Report, run: Trajectory, panels: Sequence[str]) -> None:
@@ -133,7 +152,7 @@ def _bearings(page: Report, run: Trajectory) -> None:
         open_ones = forces.not_unique
         rows = [
             (name, p.force, p.force_time, p.moment, p.moment_time, forces.equivalent_load(name),
-             f"not unique: {', '.join(open_ones[name])}" if name in open_ones else "unique")
+             uniqueness(open_ones.get(name, ())))
             for name, p in forces.peaks.items() if forces[name].kind != "free"
         ]  # fmt: skip
     except DalembertError as error:

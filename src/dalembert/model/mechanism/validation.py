@@ -236,7 +236,8 @@ def make_visual_size(kind: str, size: Any, what: str, source: Source | None) -> 
     array = np.atleast_1d(numbers(size, f"the size of {what}", source))
     meanings = VISUALS[kind]
     if array.shape != (len(meanings),) or not np.isfinite(array).all() or (kind != "mesh" and (array < 0.0).any()):
-        raise ModelError(f"the size of {what} is ({', '.join(meanings)}) in metres, not {size!r}", source)
+        words = f"the size of {what} is ({', '.join(meanings)}) in metres, not {size!r}"
+        raise ModelError(words, source, subject="size")
     return tuple(array.tolist())
 
 
