@@ -8,10 +8,48 @@ from __future__ import annotations
 
 import sys
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 _PACKAGE = str(Path(__file__).parent)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Messages with advice: in words of Python as text, in words of scenes and the command line beside it.
+
+
+class Advised(str):
+    """A message whose advice depends on who reads it: `scene` is the whole for who writes scenes and command lines."""
+
+    scene: str
+
+    def __new__(cls, python: str, scene: str = "") -> Advised:
+        """Make a message; without words for scenes those of Python serve all."""
+        text = super().__new__(cls, python)
+        text.scene = scene or str(python)
+        return text
+
+
+def advised(message: str, python: str, scene: str = "") -> Advised:
+    """Return a message that ends with advice: what to call in Python, which key or option to give in a scene."""
+    return Advised(f"{message}; {python}", f"{message}; {scene}" if scene else message)
+
+
+def reworded(text: str, change: Callable[[str], str]) -> str:
+    """Return a message changed in both of its wordings."""
+    return Advised(change(text), change(text.scene)) if isinstance(text, Advised) else change(text)
+
+
+def scene_words(message: Any) -> str:
+    """Return an error, a warning or a note as it is told to who writes scenes and command lines."""
+    if isinstance(message, Warning | Exception) and message.args:
+        message = message.args[0]
+    return message.scene if isinstance(message, Advised) else str(message)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Errors and warnings.
 
 
 class DalembertError(Exception):
@@ -31,13 +69,19 @@ class ModelError(DalembertError, ValueError):
         Where it was read: file, line and element; `None` where nothing was read. The message begins with it.
     near
         Names that exist and resemble the one that does not. The message ends with them.
+    subject
+        What is wrong: the name of an argument, as in "the axis of joint 'hip'", or the value itself. `None` where
+        it is no single one. Scenes find the line of its key by it.
     """
 
-    def __init__(self, message: str, source: Any = None, near: tuple[str, ...] = ()) -> None:
+    def __init__(self, message: str, source: Any = None, near: tuple[str, ...] = (), subject: Any = None) -> None:
         hint = f"; did you mean {' or '.join(map(repr, near))}?" if near else ""
-        super().__init__(f"{source}: {message}{hint}" if source is not None else f"{message}{hint}")
+        head = "" if source is None else f"{source}: "
+        super().__init__(reworded(message, lambda text: f"{head}{text}{hint}"))
+        self.message = message
         self.source = source
         self.near = near
+        self.subject = subject
 
 
 class SolvabilityError(DalembertError, ArithmeticError):

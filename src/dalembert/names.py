@@ -30,13 +30,14 @@ def near_matches(name: Any, names: Collection[str]) -> tuple[str, ...]:
 def checked_name(name: Any, what: str, source: Any = None) -> str:
     """Return a name that is a word which a message and a file can hold, or refuse it."""
     if not isinstance(name, str) or not name.strip():
-        raise ModelError(f"the name of {_article(what)} must be a word, not {name!r}", source)
+        raise ModelError(f"the name of {_article(what)} must be a word, not {name!r}", source, subject="name")
     if not name.isprintable():
         if any(ord(letter) < 32 or ord(letter) == 127 for letter in name):
             words = "has a line break or another control character"
-            raise ModelError(f"the name of {_article(what)} {words}: {name!r}", source)
+            raise ModelError(f"the name of {_article(what)} {words}: {name!r}", source, subject="name")
         if any(0xD800 <= ord(letter) <= 0xDFFF for letter in name):
-            raise ModelError(f"the name of {_article(what)} has half a letter, which no file takes: {name!r}", source)
+            words = "has half a letter, which no file takes"
+            raise ModelError(f"the name of {_article(what)} {words}: {name!r}", source, subject="name")
     return name
 
 
@@ -50,7 +51,7 @@ def lookup(name: Any, table: Mapping[str, Thing], what: str, source: Any = None)
         return table[name]
     near = near_matches(name, table)
     known = "" if near else f"; there is {_listed(table)}"
-    raise ModelError(f"there is no {what} {name!r}{known}", source, near)
+    raise ModelError(f"there is no {what} {name!r}{known}", source, near, subject=name)
 
 
 def _listed(table: Mapping[str, Any]) -> str:

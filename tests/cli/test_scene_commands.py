@@ -192,6 +192,77 @@ def test_view_and_export_write_pages_and_models(tmp_path, capsys):
     assert any(path.suffix == ".c" for path in (tmp_path / "code").rglob("*"))
 
 
+def test_export_names_what_a_format_cannot_say(tmp_path, capsys):
+    """A loop that URDF has no words for is refused; with --drop-loops it goes, and the warning names it."""
+    target = tmp_path / "four_bar.urdf"
+    code, _, err = called("export", "four_bar", "-o", str(target), capsys=capsys)
+    assert code == 2
+    assert "constraint loop" in err
+    assert "--drop-loops" in err
+    assert not target.exists()
+    code, _, err = called("export", "four_bar", "-o", str(target), "--drop-loops", capsys=capsys)
+    assert code == 0
+    assert "constraint loop; gravity" in err
+    assert "1 [force], [start] of the scene" in err
+    assert not da.load(target).all_constraints
+
+
+def test_joint_forces_as_a_table_with_units_and_peaks(tmp_path, capsys):
+    """The hinge of a pendulum that falls from the horizontal carries 3 m g at its lowest place (point mass)."""
+    (tmp_path / "swing.toml").write_text(
+        '[[body]]\nname = "bob"\nmass = 2.0\ncenter = [0, 0, -1.5]\n[[joint]]\nname = "hinge"\nkind = "revolute"\n'
+        'child = "bob"\naxis = [0, 1, 0]\n[start.q]\nhinge = "pi/2"\n[simulate]\nduration = 3.0\n'
+    )
+    table = tmp_path / "loads.csv"
+    line = ("simulate", str(tmp_path / "swing.toml"), "--joint-forces", str(table))
+    code, out, _ = called(*line, capsys=capsys)
+    assert code == 0
+    assert "peak force, N" in out
+    assert table.read_text().startswith("t [s],hinge fx [N],hinge fy [N],hinge fz [N],hinge mx [N m]")
+    code, out, _ = called(*line, "--json", capsys=capsys)
+    assert json.loads(out)["joint forces"]["hinge"]["force"] == pytest.approx(3 * 2.0 * 9.81, rel=1e-5)
+
+
+def test_velocities_have_one_notation_and_readers_take_both(tmp_path, capsys):
+    run = da.scene("stanford_arm").run(every=0.02, duration=0.2)
+    assert np.array_equal(run["joint1'"], run["joint1.v"])
+    assert np.array_equal(run["joint1''"], run["joint1.a"])
+    text = str(run.to_csv())
+    assert "joint1.v [rad/s]" in text
+    assert "'" not in text.splitlines()[0]
+    primed = text.replace(".v [", "' [").replace(".a [", "'' [")
+    tables = []
+    for name, content in (("dots", text), ("primes", primed)):
+        (tmp_path / f"{name}.csv").write_text(content)
+        line = ("inverse", "stanford_arm", "--motion", str(tmp_path / f"{name}.csv"), "--json")
+        tables.append(json.loads(called(*line, capsys=capsys)[1]))
+        assert tables[-1]["splined"] == []
+    assert tables[0]["peaks"] == tables[1]["peaks"]
+    scene = da.scene("stanford_arm")
+    (tmp_path / "stanford_arm.urdf").write_text((scene.path.parent / "stanford_arm.urdf").read_text())
+    (tmp_path / "primes.toml").write_text(scene.text.replace(".v", "'"))
+    other = da.scene(tmp_path / "primes.toml")
+    q, v = np.full(6, 0.3), np.arange(6.0)
+    assert np.array_equal(other.force_at(0.0, q, v), scene.force_at(0.0, q, v))
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        (("simulat", "door", "--json"), "did you mean 'simulate'"),
+        (("--json", "simulat", "door"), "did you mean 'simulate'"),
+        (("--json",), "no command"),
+        (("simulate", "--json"), "Missing from dalembert simulate"),
+        (("simulate", "door", "--durations", "1", "--json"), "--durations"),
+        (("simulate", "door", "--duration", "long", "--json"), "--duration"),
+    ],
+)
+def test_errors_before_a_command_is_read_are_data_too(line, words, capsys):
+    code, out, _ = called(*line, capsys=capsys)
+    assert code == 2
+    assert words in json.loads(out)["error"]
+
+
 def test_bench_measures_here(capsys):
     code, out, _ = called("bench", "bouncing_ball", "--batch", "10", "--json", capsys=capsys)
     assert code == 0

@@ -165,7 +165,7 @@ OTHERS = [
     (lambda b: b.couple("c", {"elbow": 0}), "couples nothing"),
     (lambda b: b.loop("l", "hinge", "fore", "world"), "no kind of loop 'hinge'"),
     (lambda b: b.loop("l", "weld", "fore", "wold"), "body .of loop 'l'.*did you mean 'world'"),
-    (lambda b: b.body("ball"), "1 bodies are carried by no joint: 'ball'.*base='floating'"),
+    (lambda b: b.body("ball"), "1 bodies are carried by no joint: 'ball'.*base = 'floating'"),
 ]
 
 

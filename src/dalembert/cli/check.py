@@ -13,7 +13,7 @@ import tyro
 
 from dalembert.cli.solve import as_data
 from dalembert.cli.target import ROBOT_FILES, file_kind, print_json, scene_of, writable
-from dalembert.errors import DalembertError, ModelError
+from dalembert.errors import DalembertError, ModelError, scene_words
 from dalembert.kkt import Diagnosis
 from dalembert.kkt.limits import SLACK
 from dalembert.model.constraints import (
@@ -267,7 +267,7 @@ class ConfigurationSurvey:
             "loops": [loop.name for loop in m.loops],
             "couplings": [coupling.name for coupling in m.couplings],
             "rows": list(m.names),
-            "notes": list(m.notes),
+            "notes": [scene_words(note) for note in m.notes],
             "solvable": self.solvable,
             "configurations": [finding.as_dict() for finding in self.findings],
         }

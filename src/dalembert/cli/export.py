@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal
 import tyro
 
 from dalembert.cli.target import file_kind, print_json, scene_of
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, warn_user
 
 TABLES, FILMS, PLOTS = (".csv",), (".html", ".gif", ".webp", ".mp4", ".svg"), (".pdf", ".png")
 
@@ -18,7 +18,8 @@ TABLES, FILMS, PLOTS = (".csv",), (".html", ".gif", ".webp", ".mp4", ".svg"), ("
 class ExportCommand:
     """Write a model or a run in another form; the ending of the target says which.
 
-    A robot or a scene becomes a URDF file (.urdf), or C99 code in a folder (--function). A run that was kept (.nc), or
+    A robot or a scene becomes a URDF file (.urdf), or C99 code in a folder (--function); what neither can say is
+    named, and constraints that URDF cannot say are refused without --drop-loops. A run that was kept (.nc), or
     a scene, which is run first, becomes a table (.csv), a picture of its lines (.pdf, .png) or of its motion (.html,
     .svg, .gif, .webp, .mp4).
 
@@ -49,6 +50,9 @@ class ExportCommand:
     packages: tuple[Path, ...] = ()
     """Folders besides the file's own from which models may be read."""
 
+    drop_loops: bool = False
+    """Write the open tree where URDF cannot say a constraint, a coupling or a loop; they are named."""
+
     json: bool = False
     """Print the names of the files as plain data."""
 
@@ -64,9 +68,29 @@ class ExportCommand:
     def _code(self) -> list[Path]:
         if self.output.suffix:
             raise ModelError(f"-o {self.output}: C code goes into a folder, a name without an ending")
-        kernel = scene_of(self.file, self.set, self.packages, self.base).mechanism.compile(str(self.function))
+        scene = scene_of(self.file, self.set, self.packages, self.base)
+        _warn_of_scene(scene, self.output)
+        kernel = scene.mechanism.compile(str(self.function))
         exported: Any = kernel.export_c(self.output)
         return [Path(path) for path in getattr(exported, "files", [self.output])]
+
+    def _urdf(self, scene: Any) -> str:
+        """Return the model as URDF; constraints that it cannot say are refused or dropped, the rest is named."""
+        from dalembert.model.mechanism.urdf import UrdfText
+
+        urdf = UrdfText(scene.mechanism)
+        text = urdf.write()
+        if urdf.opened and not self.drop_loops:
+            raise ModelError(
+                f"URDF has no words for {'; '.join(urdf.opened)}: without them it is another mechanism; --drop-loops "
+                "writes the open tree"
+            )
+        if urdf.left_out:
+            warn_user(f"not in {self.output}: {'; '.join(urdf.left_out)}")
+        if urdf.added:
+            warn_user(f"in {self.output} beyond plain URDF, and left out by many tools: {'; '.join(urdf.added)}")
+        _warn_of_scene(scene, self.output)
+        return text
 
     def _file(self) -> list[Path]:
         suffix = self.output.suffix.lower()
@@ -76,8 +100,8 @@ class ExportCommand:
         if suffix == ".urdf":
             if kind == "run":
                 raise ModelError("a run becomes a table, a picture or a film; .urdf is for models")
-            text = scene_of(self.file, self.set, self.packages, self.base).mechanism.to_urdf()
-            self.output.write_text(text, encoding="utf-8")
+            scene = scene_of(self.file, self.set, self.packages, self.base)
+            self.output.write_text(self._urdf(scene), encoding="utf-8")
             return [self.output]
         if suffix not in (*TABLES, *FILMS, *PLOTS):
             known = ", ".join((".urdf", *TABLES, *PLOTS, *FILMS))
@@ -95,3 +119,12 @@ class ExportCommand:
         else:
             run.animate(self.output)
         return [self.output]
+
+
+def _warn_of_scene(scene: Any, target: Path) -> None:
+    """Name the tables of a scene that are no part of a model."""
+    words = ("contact", "stop", "friction", "force", "event")
+    lost = [f"{len(part)} [{word}]" for word in words if (part := getattr(scene.content, word))]
+    lost += ["[start]"] if scene.content.start.q or scene.content.start.v else []
+    if lost:
+        warn_user(f"not in {target}, which holds the model alone: {', '.join(lost)} of the scene")

@@ -22,10 +22,10 @@ FEWEST = 4
 class InverseCommand:
     """Inverse dynamics along a motion: a CSV table of times and coordinates becomes a table of joint forces.
 
-    Velocities and accelerations are the columns "joint.v" and "joint.a", where the table has them; else those of a
-    cubic spline, and the answer says so. Coordinates that the table does not have stay where the scene's start has
-    them; where there are loops, the table has all of them (`dalembert simulate --csv` writes such tables).
-    Exit code 1 where the driven joints cannot cause the motion.
+    Velocities and accelerations are the columns "joint.v" and "joint.a" (or joint' and joint''), where the table has
+    them; else those of a cubic spline, and the answer says so. Coordinates that the table does not have stay where the
+    scene's start has them; where there are loops, the table has all of them (`dalembert simulate --csv` writes such
+    tables). Exit code 1 where the driven joints cannot cause the motion.
 
     For example:
 
@@ -95,12 +95,13 @@ class InverseCommand:
         from scipy.interpolate import CubicSpline
 
         from dalembert.scenes.expressions import read_table, table_column
+        from dalembert.simulate.table import rate_name
 
         m = scene.mechanism
         if m.nq != m.nv:
             raise ModelError(f"{m.name} has joints with quaternions or cosines: its motion is given in Python, "
                              "mechanism.inverse(q, v, a)")  # fmt: skip
-        columns = read_table(self.motion)
+        columns = {rate_name(name): values for name, values in read_table(self.motion).items()}
         t = table_column(columns, "t", self.motion)
         if (np.diff(t) < 0).any():
             k = int(np.flatnonzero(np.diff(t) < 0)[0])

@@ -16,7 +16,7 @@ from importlib import import_module
 from typing import Any
 
 from dalembert._version import __version__
-from dalembert.errors import DalembertError, ModelWarning, SolvabilityError
+from dalembert.errors import DalembertError, ModelError, ModelWarning, SolvabilityError, scene_words
 from dalembert.names import near_matches
 
 DONE, NO_SOLUTION, MISUSE, INTERRUPTED, BROKEN_PIPE = 0, 1, 2, 130, 141
@@ -92,20 +92,37 @@ def _answer(arguments: Sequence[str] | None) -> None:
         raise SystemExit(DONE)
     if words[:1] == ["help"]:
         words = [*words[1:2], "--help"]
-    if not words:
+    if not words or words == ["--json"]:
+        if words:
+            raise SystemExit(complain(ModelError("no command was given; dalembert --help lists all"), True))
         print(overview(), end="", file=sys.stderr)
         raise SystemExit(MISUSE)
-    name = words[0]
+    name = next((word for word in words if word != "--json"), "")
+    words = [name, *(word for k, word in enumerate(words) if k != words.index(name))]
     if name not in COMMANDS:
         near = near_matches(name, COMMANDS)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "dalembert --help lists all"
-        say("error", f"there is no command {name!r}; {hint}")
-        raise SystemExit(MISUSE)
+        raise SystemExit(complain(ModelError(f"there is no command {name!r}; {hint}"), "--json" in words))
+    raise SystemExit(run(parsed(name, words[1:]), debug))
+
+
+def parsed(name: str, words: list[str]) -> Any:
+    """Return a command with its options; wrong ones are data, too, where data is asked for."""
+    import contextlib
+    import io
+
     import tyro
 
     FLAGS = (tyro.conf.FlagCreatePairsOff,)
-    command = tyro.cli(command_class(name), prog=f"dalembert {name}", args=words[1:], config=FLAGS)
-    raise SystemExit(run(command, debug))
+    said = io.StringIO()
+    try:
+        with contextlib.redirect_stderr(said) if "--json" in words else contextlib.nullcontext():
+            return tyro.cli(command_class(name), prog=f"dalembert {name}", args=words, config=FLAGS)
+    except SystemExit as end:
+        if end.code and "--json" in words:
+            lines = [line.strip("│╭╮╰╯─ ") for line in said.getvalue().splitlines() if not line.startswith("╭")]
+            raise SystemExit(complain(ModelError(" ".join(line for line in lines if line)), True)) from None
+        raise
 
 
 def run(command: Any, debug: bool) -> int:
@@ -134,14 +151,14 @@ def complain(error: Exception, as_json: bool) -> int:
     unsolvable = isinstance(error, SolvabilityError)
     kind = "no solution" if unsolvable else "error"
     if as_json:
-        print(json.dumps({"error": str(error), "kind": type(error).__name__}))
-    say(kind, error)
+        print(json.dumps({"error": scene_words(error), "kind": type(error).__name__}))
+    say(kind, scene_words(error))
     return NO_SOLUTION if unsolvable else MISUSE
 
 
 def _show_warning(message: Warning | str, *_: Any, **__: Any) -> None:
     """Print a warning in the words of an error, without the line of code that gave it."""
-    say("warning", message)
+    say("warning", scene_words(message))
 
 
 def say(kind: str, message: Any) -> None:

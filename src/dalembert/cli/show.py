@@ -9,8 +9,9 @@ from typing import Annotated, Literal
 import tyro
 
 from dalembert.cli.target import print_json
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, scene_words
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.text import as_text
 from dalembert.readers import load
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -49,7 +50,7 @@ class Show:
         if self.json:
             print_json(as_data(mechanism))
         else:
-            print(mechanism.to_urdf() if self.urdf else mechanism)
+            print(mechanism.to_urdf() if self.urdf else as_text(mechanism, scene_words))
         return 0
 
 
@@ -60,7 +61,7 @@ def as_data(mechanism: Mechanism) -> dict[str, object]:
     return {
         "name": mechanism.name, "nq": mechanism.nq, "nv": mechanism.nv, "mass": mechanism.mass, "bodies": bodies,
         "joints": joints, "constraints": [c.label for c in mechanism.all_constraints], "rows": list(mechanism.names),
-        "notes": list(mechanism.notes),
+        "notes": [scene_words(note) for note in mechanism.notes],
     }  # fmt: skip
 
 

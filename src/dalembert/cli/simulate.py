@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from dalembert.cli.target import RUN_FILES, print_json, scene_of, writable
-from dalembert.errors import ModelError
+from dalembert.cli.target import RUN_FILES, RobotOptions, print_json, scene_of, writable
+from dalembert.errors import ModelError, scene_words
+from dalembert.simulate.ignored import SIMPLIFIED
 
 if TYPE_CHECKING:
     from dalembert.scenes import Scene
@@ -39,6 +40,12 @@ class Simulate:
         dalembert simulate my_scene.toml -o run.nc --csv run.csv --plot run.pdf
 
         dalembert simulate robot.urdf --duration 2 --view
+
+        dalembert simulate biped.urdf --pose standing --foot left_foot:0.02 --foot right_foot:0.02 --hold 80,2
+
+    Of a robot file all data of its joints act: limits are stops, damping, springs and dry friction act. It starts at
+    zero, or at the nearer limit of a joint whose limits leave out zero. Its collision shapes do not touch: --foot names
+    what does.
     """
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -62,6 +69,10 @@ class Simulate:
     csv: Path | None = None
     """Write the samples as a table with names and units."""
 
+    joint_forces: Path | None = None
+    """Write force (N) and moment (N m) of every joint, loop, constraint, spring and contact as a table, .csv, and print
+    their peaks."""
+
     plot: Path | None = None
     """Write the pictures: .png, .pdf or .svg (extra `view`)."""
 
@@ -74,8 +85,27 @@ class Simulate:
     view: bool = False
     """Open the motion in the browser."""
 
+    pose: str | None = None
+    """Start in a pose by name: a <group_state> of the .srdf file beside a robot file."""
+
+    start: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Start with another value, JOINT=NUMBER, or JOINT.v=NUMBER for its velocity; several times for several."""
+
+    foot: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """A frame of a robot file that touches the ground z = 0, FRAME or FRAME:RADIUS; several times for several. The base
+    floats then, and starts where the lowest foot touches."""
+
+    foot_friction: float = 0.8
+    """Coulomb's coefficient of the feet."""
+
+    hold: str | None = None
+    """STIFFNESS,DAMPING of springs that hold the joints of a robot file where they start, N m/rad and N m s/rad."""
+
+    without: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Data of a robot file that do not act: limits, damping or friction of joints; several times for several."""
+
     base: Literal["auto", "fixed", "floating"] = "auto"
-    """What holds the root of a robot file."""
+    """What holds the root of a robot file: fixed by default, floating with --foot."""
 
     packages: tuple[Path, ...] = ()
     """Folders besides the scene's own from which models and tables may be read."""
@@ -90,24 +120,30 @@ class Simulate:
         """Run it, write what was asked for, and return the exit code."""
         from dalembert.view.run_report import run_checks
 
-        wanted = {"-o": (self.output, RUN_FILES), "--csv": (self.csv, (".csv",)), "--plot": (self.plot, PICTURES),
+        wanted = {"-o": (self.output, RUN_FILES), "--csv": (self.csv, (".csv",)),
+                  "--joint-forces": (self.joint_forces, (".csv",)), "--plot": (self.plot, PICTURES),
                   "--animation": (self.animation, FILMS), "--report": (self.report, (".html",))}  # fmt: skip
         for option, (path, endings) in wanted.items():
             writable(path, endings, option)
-        scene = scene_of(self.file, self.set, self.packages, self.base, self.duration)
+        robot = RobotOptions(self.pose, self.start, self.foot, self.foot_friction, self.hold, self.without, acting=True)
+        scene = scene_of(self.file, self.set, self.packages, self.base, self.duration, robot)
         options = {"duration": self.duration, "method": self.method, "every": self.every}
         quiet = self.quiet or self.json
         changes = {word: value for word, value in options.items() if value is not None}
         run = scene.run(progress=False if quiet else None, **changes)
         checks = run_checks(run)
-        good = run.status in ("completed", "event") and all(each for _, _, each in checks)
+        ends = ("completed", "event", *([SIMPLIFIED] if self.without else []))
+        good = run.status in ends and all(each for name, _, each in checks if name != "end reached")
         written = self._write(run, scene)
         if self.json:
-            print_json(summary(run, checks, written))
+            loads = peak_loads(run) if self.joint_forces is not None else {}
+            print_json(summary(run, checks, written) | ({"joint forces": loads} if loads else {}))
         elif self.quiet:
             print(str(run).splitlines()[0])
         else:
             print(f"{scene.title}\n{words(run, checks)}")
+            if self.joint_forces is not None:
+                print(run.refined().joint_forces)
             for path in written:
                 print(f"written: {path}")
         if self.view:
@@ -117,14 +153,17 @@ class Simulate:
     def _write(self, run: Trajectory, scene: Scene) -> list[Path]:
         """Write the files of options and of the scene's [output]."""
         table, written = scene.content.output, []
-        named = {"run": self.output, "csv": self.csv, "picture": self.plot, "report": self.report}
-        endings = {"run": RUN_FILES, "csv": (".csv",), "picture": PICTURES, "report": (".html",)}
+        named = {"run": self.output, "csv": self.csv, "joint_forces": self.joint_forces, "picture": self.plot,
+                 "report": self.report}  # fmt: skip
+        endings = {"run": RUN_FILES, "csv": (".csv",), "joint_forces": (".csv",), "picture": PICTURES,
+                   "report": (".html",)}  # fmt: skip
         panels = tuple(table.panels) or None
         with scene.at("output"):
             for word, path in named.items():
                 inside = getattr(table, word)
                 if inside is not None and (Path(inside).name != inside or inside in (".", "..")):
-                    raise ModelError(f"{word} = {inside!r}: names of files that a scene writes have no folders in them")
+                    words = f"{word} = {inside!r}: names of files that a scene writes have no folders in them"
+                    raise ModelError(words, subject=word)
                 target = path or (Path(inside) if inside else None)
                 if target is None:
                     continue
@@ -139,8 +178,8 @@ class Simulate:
     def _write_one(self, word: str, target: Path, run: Trajectory, scene: Scene, panels: Any) -> None:
         if word == "run":
             run.save(target)
-        elif word == "csv":
-            run.to_csv(target)
+        elif word in ("csv", "joint_forces"):
+            run.to_csv(target, None if word == "csv" else word)
         elif word == "picture":
             run.plot(panels, target)
         else:
@@ -152,11 +191,20 @@ class Simulate:
 
     def _command(self) -> str:
         """Return what to type for the same run."""
-        words = ["dalembert", "simulate", str(self.file), *(f"--set {each}" for each in self.set)]
-        for option in ("duration", "method", "every"):
+        words = ["dalembert", "simulate", str(self.file)]
+        for option in ("set", "start", "foot", "without"):
+            words += [word for each in getattr(self, option) for word in (f"--{option}", each)]
+        for option in ("duration", "method", "every", "pose", "hold"):
             value = getattr(self, option)
             words += [] if value is None else [f"--{option}", str(value)]
-        return " ".join(word if word.startswith("--set ") else shlex.quote(word) for word in words)
+        words += ["--foot-friction", f"{self.foot_friction:g}"] if self.foot else []
+        words += [] if self.base == "auto" else ["--base", self.base]
+        return " ".join(map(shlex.quote, words))
+
+
+def peak_loads(run: Trajectory) -> dict[str, dict[str, float]]:
+    """Return the largest force (N) and moment (N m) of every joint, with their times (s)."""
+    return {name: peak._asdict() for name, peak in run.refined().joint_forces.peaks.items()}
 
 
 def open_in_browser(run: Trajectory) -> None:
@@ -172,8 +220,8 @@ def open_in_browser(run: Trajectory) -> None:
 
 def words(run: Trajectory, checks: list[tuple[str, str, bool]]) -> str:
     """Return the summary of a run for a person."""
-    head, *rest = str(run).splitlines()
-    notes = [line for line in rest if line.startswith("note: ")]
+    head = str(run).splitlines()[0]
+    notes = [f"note: {scene_words(note)}" for note in run.notes]
     events = [f"  {event}" for event in run.events[:MOST_EVENTS]]
     more = len(run.events) - len(events)
     lines = [head, *notes, *events, *([f"  ... and {more} more events"] if more > 0 else [])]
@@ -197,6 +245,6 @@ def summary(run: Trajectory, checks: list[tuple[str, str, bool]], written: list[
         "events": [event.as_dict() for event in run.events],
         "final": {name: float(x) for name, x in zip(run.configuration_names, run.q[-1], strict=True)},
         "checks": {name: {"found": text, "holds": bool(good)} for name, text, good in checks},
-        "notes": list(run.notes),
+        "notes": [scene_words(note) for note in run.notes],
         "written": written,
     }

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from dalembert.cli.target import file_kind, print_json, scene_of
+from dalembert.cli.target import RobotOptions, file_kind, print_json, scene_of
 from dalembert.errors import ModelError
 
 
@@ -25,7 +25,7 @@ class Solve:
 
         dalembert solve door --json
 
-        dalembert solve robot.urdf
+        dalembert solve robot.urdf --start shoulder=0.5 --start elbow.v=2
     """
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -33,6 +33,12 @@ class Solve:
 
     set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Another value of a scene's parameter, NAME=NUMBER."""
+
+    pose: str | None = None
+    """A pose by name: a <group_state> of the .srdf file beside a robot file."""
+
+    start: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
+    """Another value of the state, JOINT=NUMBER, or JOINT.v=NUMBER for a velocity; several times for several."""
 
     base: Literal["auto", "fixed", "floating"] = "auto"
     """What holds the root of a robot file."""
@@ -61,7 +67,8 @@ class Solve:
         return problem.system.solve(problem.force, problem.drift)
 
     def _of_scene(self) -> Any:
-        return scene_of(self.file, self.set, self.packages, self.base).solve()
+        robot = RobotOptions(self.pose, self.start)
+        return scene_of(self.file, self.set, self.packages, self.base, robot=robot).solve()
 
 
 def as_data(solution: Any) -> dict[str, Any]:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from dalembert.errors import ModelError
 from dalembert.names import near_matches
@@ -19,6 +21,9 @@ ROBOT_FILES = (".urdf", ".sdf", ".world", ".xml", ".mjcf")
 RUN_FILES = (".nc", ".h5", ".hdf5")
 MATRIX_FILES = (".json", ".npz")
 """Endings of files, by what is in them; .toml holds scenes, matrices or equations."""
+
+LEFT_OUT = ("limits", "damping", "friction")
+"""Data of joints that a run of a robot file may leave out."""
 
 DEFAULT_DURATION = 1.0
 """Seconds of a robot file that is simulated without a scene."""
@@ -55,11 +60,13 @@ def _toml_kind(path: Path) -> str:
 
 def scene_of(
     path: Path, assignments: Sequence[str] = (), packages: Sequence[Path] = (), base: str = "auto",
-    duration: float | None = None,
+    duration: float | None = None, robot: RobotOptions | None = None,
 ) -> Scene:  # fmt: skip
-    """Return a scene: of a file, of the package by its name, or of a robot file alone."""
+    """Return a scene: of a file, of the package by its name, or of a robot file alone, with the options for it."""
     from dalembert.scenes import Scene, scene
     from dalembert.scenes.layout import ModelTable, SceneFile, SimulateTable
+
+    robot = RobotOptions() if robot is None else robot
 
     kind = file_kind(path)
     folders = [str(folder) for folder in packages] or None
@@ -70,14 +77,98 @@ def scene_of(
         )
     if kind == "scene":
         found = scene(path, packages=folders)
-        return found.with_parameters(**numbers_by_name(assignments)) if assignments else found
+        found = found.with_parameters(**numbers_by_name(assignments)) if assignments else found
+        return robot.started(found)
     if assignments:
         raise ModelError(f"--set is for scenes; {path} is a robot file and has no parameters")
     if not path.is_file():
         raise ModelError(f"{path}: there is no such file")
     model = ModelTable(file=path.name, base=base)  # pyright: ignore[reportArgumentType]
     content = SceneFile(title=path.stem, model=model, simulate=SimulateTable(duration=duration or DEFAULT_DURATION))
-    return Scene(path, content, "", folders)
+    return robot.completed(Scene(path, content, "", folders))
+
+
+@dataclass(frozen=True)
+class RobotOptions:
+    """What options add to a robot file: a start, feet on the ground, joints that are held, data that do not act.
+
+    `acting`: limits are stops, and damping and springs act, but for what is named in `without`.
+    """
+
+    pose: str | None = None
+    start: Sequence[str] = ()
+    feet: Sequence[str] = ()
+    friction: float = 0.0
+    hold: str | None = None
+    without: Sequence[str] = ()
+    acting: bool = False
+
+    def started(self, scene: Scene) -> Scene:
+        """Return a scene that begins as asked for; feet and held joints are those of robot files."""
+        if self.feet or self.hold is not None or self.without:
+            raise ModelError(f"--foot, --hold and --without are for robot files; {scene.path} has tables for them")
+        return self._with(scene, start=self._start(scene))
+
+    def completed(self, scene: Scene) -> Scene:
+        """Return the scene of a robot file with all that is asked for."""
+        from dalembert.scenes.layout import ContactTable, SphereTable, StopTable
+
+        content, unknown = scene.content, [word for word in self.without if word not in LEFT_OUT]
+        assert content.model is not None
+        assert content.simulate is not None
+        if unknown:
+            raise ModelError(
+                f"--without {unknown[0]}: there are {', '.join(LEFT_OUT)}", near=near_matches(unknown[0], LEFT_OUT)
+            )
+        feet = []
+        for foot in self.feet:
+            name, _, radius = foot.partition(":")
+            size = numbers_by_name([f"radius={radius or 0}"])["radius"]
+            feet.append(ContactTable(sphere=SphereTable(frame=name, radius=size), friction=self.friction, name=name))
+        base = "floating" if feet and content.model.base == "auto" else content.model.base
+        passive = "damping" not in self.without if self.acting else None
+        stops = [StopTable()] if self.acting and "limits" not in self.without else []
+        model = replace(content.model, base=base, passive=passive)
+        simulate = replace(content.simulate, friction="friction" not in self.without)
+        found = self._with(scene, model=model, contact=feet, stop=stops, simulate=simulate)
+        if stops and not any(
+            np.isfinite(x) for j in found.mechanism.joints for x in (*j.limits.lower, *j.limits.upper)
+        ):
+            found = self._with(found, stop=[])
+        found = self._with(found, start=self._start(found, bool(feet)))
+        return found if self.hold is None else self._with(found, force=self._held(found))
+
+    def _start(self, scene: Scene, lifted: bool = False) -> Any:
+        """Return [start]: the scene's own, with the pose and the values that are given; feet are put on the ground."""
+        old, numbers = scene.content.start, numbers_by_name(self.start)
+        q = {name: value for name, value in numbers.items() if not name.endswith(".v")}
+        v = {name.removesuffix(".v"): value for name, value in numbers.items() if name.endswith(".v")}
+        base = {joint.name for joint in scene.mechanism.joints if joint.kind == "free"}
+        named = any(name.startswith(tuple(base)) for name in q) if base else False
+        return replace(old, pose=self.pose or old.pose, q={**old.q, **q}, v={**old.v, **v},
+                       on_ground=old.on_ground or (lifted and bool(base) and not named))  # fmt: skip
+
+    def _held(self, scene: Scene) -> dict[str, Any]:
+        """Return the forces of springs and dampers that hold every driven joint where it starts."""
+        from dalembert.scenes.expressions import word_of
+
+        try:
+            stiffness, damping = (float(word) for word in str(self.hold).split(","))
+        except ValueError:
+            raise ModelError(f"--hold {self.hold} is not STIFFNESS,DAMPING, as in 80,2") from None
+        m, (q, _) = scene.mechanism, scene.start
+        forces = {}
+        for joint in m.joints:
+            if joint.kind in ("revolute", "prismatic"):
+                word, place = word_of(joint.name), float(q[m.index_q(joint.name).start])
+                forces[joint.name] = f"{stiffness!r}*({place!r} - {word}) - {damping!r}*{word}.v"
+        return forces
+
+    @staticmethod
+    def _with(scene: Scene, **tables: Any) -> Scene:
+        from dataclasses import replace as changed
+
+        return changed(scene, content=replace(scene.content, **tables))
 
 
 def numbers_by_name(words: Sequence[str]) -> dict[str, float]:

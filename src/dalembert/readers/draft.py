@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, advised
 from dalembert.model.mechanism.builder import Builder
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import (
@@ -107,10 +107,12 @@ class Draft:
             return []
         named = ", ".join(shortened(name, 40) for name in bodies[:NAMED])
         more = f", and {len(bodies) - NAMED} more" if len(bodies) > NAMED else ""
+        words = f"collision shapes are not used: {len(self.shapes)} on {len(bodies)} bodies ({named}{more})"
+        fall = "they pass through each other and the ground"
         return [
-            f"collision shapes are not used: {len(self.shapes)} on {len(bodies)} bodies ({named}{more}); without "
-            "contacts= of simulate they pass through each other and the ground"
-        ]
+            advised(words, f"without contacts= of simulate {fall}",
+                    f"without [[contact]] in a scene, or --foot of dalembert simulate, {fall}")
+        ]  # fmt: skip
 
     def new_name(self, family: str, wanted: str) -> str:
         """Return a name that no part of a family was given here before: the wanted one, or with a number behind it."""
@@ -130,12 +132,12 @@ class Draft:
             for i in free:
                 joint = self.joints[i]
                 placement = self.initial.get(joint.name, joint.placement)
-                self.notes.append(f"base='fixed': the free joint {joint.name!r} is held where the file puts it")
+                self.notes.append(f"base = 'fixed': the free joint {joint.name!r} is held where the file puts it")
                 self.joints[i] = replace(joint, kind="fixed", placement=placement, damping=(), friction=(), armature=())
         elif base == "floating" and not free:
             if len(held) != 1 or self.joints[held[0]].kind != "fixed":
                 raise ModelError(
-                    f"{self.file}: base='floating', but the file holds {len(held)} bodies to the ground, by "
+                    f"{self.file}: base = 'floating', but the file holds {len(held)} bodies to the ground, by "
                     f"{', '.join(repr(self.joints[i].name) for i in held[:4])}; only a single fixed one can be freed"
                 )
             self.joints[held[0]] = replace(self.joints[held[0]], kind="free", placement=IDENTITY, limits=Limits())

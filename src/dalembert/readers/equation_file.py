@@ -58,7 +58,7 @@ SHOWN = 80
 
 TOKEN = re.compile(
     r"\s*(?:(?P<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)"
-    r"|(?P<name>[^\W\d]\w*(?:\[\d+\])?'*)|(?P<sign>\*\*|[-+*/^(),=]))"
+    r"|(?P<name>[^\W\d]\w*(?:\[\d+\])?(?:\.v\b|'*))|(?P<sign>\*\*|[-+*/^(),=]))"
 )
 
 
@@ -164,7 +164,7 @@ class _Parser:
             self.expect(")")
             return value
         if kind != "name":
-            self.fail(f"unexpected {word!r}")
+            self.fail("it ends too early" if word is None else f"unexpected {word!r}")
         if self.peek() == "(":
             return self.call(word, depth)
         return self.lookup(word)
@@ -190,7 +190,7 @@ class _Parser:
 
     def expect(self, word: str) -> None:
         if self.peek() != word:
-            self.fail(f"expected {word!r}, found {self.peek()!r}")
+            self.fail(f"expected {word!r}, found {'the end' if self.peek() is None else repr(self.peek())}")
         self.at += 1
 
 

@@ -69,6 +69,40 @@ class TomlLines:
             path = path[:-1]
         return self.lines[path]
 
+    def table_at(self, line: int | None) -> Path:
+        """Return the innermost table or key that begins at a line; () where none does."""
+        return max((path for path, number in self.lines.items() if number == line), key=len, default=())
+
+
+def key_of(table: Any, subject: Any) -> Path:
+    """Return the keys from a table to what a complaint is about: a key that it names, or a value that it quotes.
+
+    A subject such as "the axis of joint 'hip'" names a key before "of"; () where the table has nothing of the kind.
+    """
+    if subject is None:
+        return ()
+    inside = dict(entries(table))
+    if isinstance(subject, str):
+        words = set(re.findall(r"\w+", re.split(r"\bof\b", subject)[0]))
+        named = next((key for key, value in inside.items() if key in words and value is not None), None)
+        if named is not None:
+            return (named,)
+    for key, value in inside.items():
+        if value == subject and type(value) is type(subject):
+            return (key,)
+        if deeper := key_of(value, subject):
+            return (key, *deeper)
+    return ()
+
+
+def entries(table: Any) -> list[tuple[str | int, Any]]:
+    """Return the keys of a table, or the places in a list, with their values."""
+    if isinstance(table, msgspec.Struct):
+        return [(field.encode_name, getattr(table, field.name)) for field in msgspec.structs.fields(table)]
+    if isinstance(table, dict):
+        return list(table.items())
+    return list(enumerate(table)) if isinstance(table, list | tuple) else []
+
 
 def _emptied(text: re.Match[str]) -> str:
     """Return a text without its letters, its line breaks kept."""

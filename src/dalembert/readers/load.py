@@ -6,7 +6,7 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from dalembert.errors import ModelError, ShapeError, UnsupportedError
+from dalembert.errors import Advised, ModelError, ShapeError, UnsupportedError, advised, reworded
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import Folders, Packages
@@ -83,11 +83,11 @@ def load(
     try:
         return _read(path, base, packages, passive, allow_unphysical, strict)
     except (ModelError, ShapeError, UnsupportedError) as error:
-        text = str(error)
+        text = error.args[0]
         if len(text) <= LONGEST and str(path.parent) in text:
             raise
         where = "" if str(path.parent) in text[:LONGEST] else f"{path}: "
-        raise type(error)(where + shortened(text, LONGEST)) from error
+        raise type(error)(reworded(text, lambda words: where + shortened(words, LONGEST))) from error
 
 
 def _read(
@@ -110,15 +110,22 @@ def _built(draft: Draft, kind: str, base: str, passive: bool | str, allow_unphys
         draft.rebase(base)
     elif base == "auto":
         base = "fixed"
-        draft.notes.append("base: a URDF does not say what holds its root; it is fixed (base='floating' frees it)")
+        words = "base: a URDF does not say what holds its root; it is fixed"
+        draft.notes.append(
+            advised(words, "base='floating' frees it", 'base = "floating" in [model], or --base floating, frees it')
+        )
     forces = any(any((*joint.damping, *joint.stiffness)) for joint in draft.joints)
     forces = forces or draft.springs or draft.tendons
     acts = kind == "mujoco" if passive == "auto" else bool(passive)
     if forces and not acts:
-        draft.notes.append("damping and springs are kept as data and do not act (passive=True lets them)")
+        words = "damping and springs are kept as data and do not act"
+        draft.notes.append(advised(words, "passive=True lets them", "passive = true in [model] of a scene lets them"))
     if any(any(joint.friction) for joint in draft.joints):
         draft.notes.append(
-            "dry friction of joints (`friction`) acts in da.simulate, and neither in forward nor inverse"
+            Advised(
+                "dry friction of joints (`friction`) acts in da.simulate, and neither in forward nor inverse",
+                "dry friction of joints acts in dalembert simulate, and neither in solve nor inverse",
+            )
         )
     order = "name" if kind == "robot" else "added"
     return draft.build("auto" if draft.rooted else base, order, allow_unphysical, acts, strict)

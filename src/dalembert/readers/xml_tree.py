@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 from xml.parsers import expat
 
-from dalembert.errors import DalembertError, ModelError
+from dalembert.errors import DalembertError, ModelError, reworded
 from dalembert.model.mechanism.parts import Source
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.readers.files import read_file
@@ -94,7 +94,7 @@ class XmlElement:
 
     def error(self, message: str, kind: Callable[[str], Exception] = ModelError) -> Exception:
         """Return an error that names file, line and element."""
-        return kind(f"{self.source}: {message}")
+        return kind(reworded(message, lambda words: f"{self.source}: {words}"))
 
     def __str__(self) -> str:
         name = self.attributes.get("name")
@@ -212,7 +212,7 @@ def blame(element: XmlElement) -> Iterator[None]:
     except DalembertError as error:
         if str(error).startswith(element.file):
             raise
-        raise element.error(str(error)) from error
+        raise element.error(error.args[0]) from error
 
 
 def number(element: XmlElement, text: str, what: str, infinite: bool = False) -> float:

@@ -2,7 +2,7 @@
 
 The grammar is that of equation files (`dalembert.readers.equation_file`). Names are parameters, `pi`, the time `t`, and
 coordinates as `run[...]` knows them, with `_` for every letter that a name cannot have: the velocity of "crank pin" is
-`crank_pin'`.
+`crank_pin.v`, or `crank_pin'`.
 """
 
 from __future__ import annotations
@@ -44,15 +44,20 @@ def parsed(text: str, names: Mapping[str, Any]) -> ca.SX:
     """Return an expression of the given names; an unknown one is answered with those that resemble it."""
 
     def lookup(word: str) -> ca.SX:
+        word = f"{word[:-1]}.v" if word.endswith("'") else word
         if word in names:
             return ca.SX(names[word])
         near = near_matches(word, names)
         known = "" if near else f"; there is {', '.join(list(names)[:12])}"
-        raise ModelError(f"{text!r}: nothing is called {word!r}{known}", near=near)
+        raise ModelError(f"{text!r}: nothing is called {word!r}{known}", near=near, subject=text)
 
     if "=" in text:
-        raise ModelError(f"{text!r} is an equation; an expression has no '='")
-    return parse_equation(text, lookup)
+        raise ModelError(f"{text!r} is an equation; an expression has no '='", subject=text)
+    try:
+        return parse_equation(text, lookup)
+    except ModelError as error:
+        error.subject = text
+        raise
 
 
 def parameter_values(given: Mapping[str, float | str]) -> dict[str, float]:
@@ -61,7 +66,7 @@ def parameter_values(given: Mapping[str, float | str]) -> dict[str, float]:
     for name, value in given.items():
         if not is_name(name) or name == "t":
             words = "letters, digits and _, not a digit first; t is the time"
-            raise ModelError(f"{name!r} cannot be the name of a parameter: {words}")
+            raise ModelError(f"{name!r} cannot be the name of a parameter: {words}", subject=name)
         values[name] = number(value, values)
     return values
 
@@ -73,7 +78,7 @@ def number(value: float | str, parameters: Mapping[str, float]) -> float:
     else:
         result = float(ca.DM(ca.evalf(parsed(value, {**CONSTANTS, **parameters}))))
     if not math.isfinite(result):
-        raise ModelError(f"{value!r} is {result}: it must be a finite number")
+        raise ModelError(f"{value!r} is {result}: it must be a finite number", subject=value)
     return result
 
 
@@ -93,7 +98,7 @@ class StateNames:
         self.t, self.q, self.v = ca.SX.sym("t"), ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", mechanism.nv)
         names: dict[str, Any] = {**CONSTANTS, **parameters, "t": self.t}
         names |= {word_of(name): self.q[k] for k, name in enumerate(mechanism.configuration_names)}
-        names |= {f"{word_of(name)}'": self.v[k] for k, name in enumerate(mechanism.coordinates)}
+        names |= {f"{word_of(name)}.v": self.v[k] for k, name in enumerate(mechanism.coordinates)}
         for joint in mechanism.joints:
             if KINDS[joint.kind].name == "continuous":
                 cosine = mechanism.index_q(joint.name).start
@@ -103,6 +108,10 @@ class StateNames:
     def vary(self, text: str) -> bool:
         """Return whether an expression depends on time or state."""
         return ca.depends_on(parsed(text, self.names), ca.vertcat(self.t, self.q, self.v))
+
+    def moves(self, text: str) -> bool:
+        """Return whether an expression depends on velocities."""
+        return ca.depends_on(parsed(text, self.names), self.v)
 
     def function(self, text: str) -> ca.Function:
         """Return an expression as a function of (t, q, v)."""

@@ -66,6 +66,17 @@ class FrameTable(SceneTable, frozen=True):
     rpy: Vector | None = None
 
 
+class VisualTable(SceneTable, frozen=True):
+    """[[visual]]: a shape that a body is drawn with; it neither weighs nor touches."""
+
+    body: str
+    kind: Literal["box", "sphere", "cylinder", "capsule", "ellipsoid"]
+    size: Vector
+    position: Vector | None = None
+    rpy: Vector | None = None
+    color: Vector | None = None
+
+
 class SpringTable(SceneTable, frozen=True):
     """[[spring]]: a spring with damper between two frames."""
 
@@ -175,10 +186,15 @@ class TimeTable(SceneTable, frozen=True):
 
 
 class StartTable(SceneTable, frozen=True):
-    """[start]: the initial state by name; what is not named is zero, or found where loops are closed."""
+    """[start]: the initial state by name; what is not named is zero, or found where loops are closed.
 
+    A joint with a [[stop]] whose limits leave out zero begins at the nearer one.
+    """
+
+    pose: str | None = None
     q: dict[str, Number | Vector] = {}
     v: dict[str, Number | Vector] = {}
+    on_ground: bool = False
     assemble: bool = False
     hold: list[str] | None = None
 
@@ -213,6 +229,7 @@ class OutputTable(SceneTable, frozen=True):
     panels: list[str] = []
     picture: str | None = None
     csv: str | None = None
+    joint_forces: str | None = None
     run: str | None = None
     report: str | None = None
 
@@ -251,6 +268,7 @@ class SceneFile(SceneTable, frozen=True):
     body: list[BodyTable] = []
     joint: list[JointTable] = []
     frame: list[FrameTable] = []
+    visual: list[VisualTable] = []
     spring: list[SpringTable] = []
     constraint: list[ConstraintTable] = []
     contact: list[ContactTable] = []

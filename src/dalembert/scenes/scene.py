@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field, fields, replace
 from functools import cached_property
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import DalembertError, ModelError
+from dalembert.errors import DalembertError, ModelError, scene_words
 from dalembert.friction import Bounded, Dry, Hyperbolic, JointFriction, StaticKinetic, Stribeck, Tabulated
 from dalembert.model.constraints import KINDS as CONSTRAINTS
 from dalembert.model.mechanism.builder import Builder
@@ -20,7 +20,8 @@ from dalembert.model.mechanism.parts import Source
 from dalembert.names import lookup, near_matches
 from dalembert.readers import load
 from dalembert.readers.files import Folders, Packages, read_file, read_text
-from dalembert.readers.layout import TomlLines
+from dalembert.readers.layout import TomlLines, entries, key_of
+from dalembert.readers.srdf import read_poses
 from dalembert.scenes.expressions import (
     StateNames,
     number,
@@ -48,6 +49,12 @@ if TYPE_CHECKING:
 PLACED = ("revolute", "prismatic", "cylindrical", "universal", "planar", "point_on_line", "point_in_plane")
 """Kinds of constraints with directions: in time these must be fixed to something."""
 
+NO_PARAMETERS = (
+    "the scene has no parameters; `parameters = { length = 0.3 }` at its top declares one, and numbers use it in "
+    'quotes: center = [0, 0, "length/2"]'
+)
+"""What a scene without parameters is told."""
+
 LARGEST = 8 * 2**20
 """Bytes of a scene file."""
 
@@ -73,7 +80,7 @@ def scene(path: str | Path, *, packages: Packages = None, **parameters: float) -
             raise ModelError(f"there is no scene {str(path)!r}, and no file of that name{known}", near=near)
         file = FOLDER / f"{path}.toml"
     elif file.suffix.lower() != ".toml":
-        raise ModelError(f"{file}: a scene is a .toml file; robot files are read by da.load")
+        raise ModelError(f"{file}: a scene is a .toml file, not {file.suffix}")
     content = read_text(file, SceneFile, LARGEST)
     found = Scene(file, content, read_file(file, LARGEST).decode(), packages)
     return found.with_parameters(**parameters) if parameters else found
@@ -117,17 +124,38 @@ class Scene:
 
     def source(self, *path: str | int) -> Source:
         """Return where a table stands in the file."""
-        return Source(str(self.path), self._lines.of(path))
+        return Source(str(self.path), self._lines.of(tuple(path)) if self.text else None)
 
     @contextmanager
     def at(self, *path: str | int) -> Iterator[None]:
-        """Let complaints begin with the file and the line of a table."""
+        """Let complaints begin with the file and the line of the key that they are about, in the words of scenes."""
         try:
             yield
+        except ModelError as error:
+            near, subject, words = error.near, error.subject, error
+            if isinstance(error.source, Source) and error.source.file == str(self.path):
+                path, words = self._lines.table_at(error.source.line), error.message
+            elif str(error).startswith(str(self.path)):
+                raise
+            elif error.source is None:
+                words = error.message
+            else:
+                near = ()
+            raise ModelError(scene_words(words), self.source(*self._place(path, subject)), near, subject) from error
         except DalembertError as error:
             if str(error).startswith(str(self.path)):
                 raise
-            raise ModelError(f"{self.source(*path)}: {error}") from error
+            raise ModelError(scene_words(error), self.source(*path)) from error
+
+    def _place(self, path: Sequence[str | int], subject: Any) -> Sequence[str | int]:
+        """Return the place of what a complaint is about: in a table, or else anywhere in the file."""
+        table: Any = self.content
+        for step in path:
+            table = dict(entries(table)).get(step)
+        if inside := key_of(table, subject):
+            return (*path, *inside)
+        anywhere = key_of(self.content, subject)
+        return anywhere if self._lines.of(anywhere) > 1 else path
 
     @cached_property
     def parameters(self) -> dict[str, float]:
@@ -138,6 +166,8 @@ class Scene:
     def with_parameters(self, **values: float) -> Scene:
         """Return the scene with other values of its parameters."""
         for name in values:
+            if not self.content.parameters:
+                raise ModelError(f"{name!r} cannot be set: {NO_PARAMETERS}", self.path)
             lookup(name, self.content.parameters, "parameter", self.source("parameters"))
         return replace(self, changes={**self.changes, **values})
 
@@ -153,7 +183,7 @@ class Scene:
         if found is None:
             raise ModelError(
                 f"the file {reference!r} is not there, or lies outside of the scene's folder; files elsewhere need "
-                "packages= (--packages on the command line)"
+                "--packages FOLDER (in Python packages=[folder])"
             )
         return found
 
@@ -163,8 +193,9 @@ class Scene:
     def mechanism(self) -> Mechanism:
         """The mechanism with its constraints."""
         content = self.content
-        if content.model is not None and (content.body or content.joint):
-            raise ModelError("a scene has either [model] or [[body]] and [[joint]], not both", self.source("model"))
+        if content.model is not None and (content.body or content.joint or content.visual):
+            words = "a scene has either [model] or [[body]], [[joint]] and [[visual]], not both"
+            raise ModelError(words, self.source("model"))
         if content.model is None and not content.body:
             raise ModelError(
                 "there is nothing that could move: give [model] with a file, or [[body]] tables", self.path
@@ -207,6 +238,12 @@ class Scene:
             with self.at("frame", k):
                 b.frame(frame.name, frame.body, self._vector(frame.position), rpy=self._vector(frame.rpy),
                         source=self.source("frame", k))  # fmt: skip
+        for k, shape in enumerate(content.visual):
+            with self.at("visual", k):
+                words = ("size", "position", "rpy", "color")
+                values = {word: self._vector(getattr(shape, word)) for word in words}
+                lookup(shape.body, {"world": None} | dict.fromkeys(b.bodies), "body")
+                b.visual(shape.body, shape.kind, source=self.source("visual", k), **values)
         for k, spring in enumerate(content.spring):
             with self.at("spring", k):
                 values = {word: self._number(getattr(spring, word)) for word in ("stiffness", "rest", "damping")}
@@ -223,9 +260,8 @@ class Scene:
             taken = {"name", "expression", "stabilize"}
         for word in given:
             if word not in taken:
-                raise ModelError(
-                    f"a constraint of kind {table.kind!r} has no key {word!r}; it has {', '.join(sorted(taken))}"
-                )
+                words = f"a constraint of kind {table.kind!r} has no key {word!r}; it has {', '.join(sorted(taken))}"
+                raise ModelError(words, subject=word)
         needed = {each.name for each in fields(kind) if _is_needed(each)} & {*table.__struct_fields__}
         for word in needed - {*given}:
             raise ModelError(f"a constraint of kind {table.kind!r} needs the key {word!r}")
@@ -238,7 +274,7 @@ class Scene:
             if table.expression is None or table.name is None:
                 raise ModelError("a constraint of kind 'expression' needs the keys 'name' and 'expression'")
             function = of_coordinates(table.expression, mechanism, self.parameters)
-            moving = "'" in table.expression
+            moving = StateNames(mechanism, self.parameters).moves(table.expression)
             return kind(function, name=table.name, velocity=moving)  # pyright: ignore[reportCallIssue]
         options: dict[str, Any] = {}
         for word, value in given.items():
@@ -261,16 +297,22 @@ class Scene:
         """Contacts, stops and dry friction, as `da.simulate` takes them."""
         from dalembert.simulate.contact import JointLimits
 
-        found: list[Any] = []
-        for k, contact in enumerate(self.content.contact):
-            with self.at("contact", k):
-                found.append(self._contact(contact))
+        found: list[Any] = [*self._shapes]
         for k, stop in enumerate(self.content.stop):
             with self.at("stop", k):
                 found.append(JointLimits(tuple(stop.joints), self._number(stop.restitution)))
         for k, friction in enumerate(self.content.friction):
             with self.at("friction", k):
                 found.append(self._friction(friction))
+        return found
+
+    @cached_property
+    def _shapes(self) -> list[Any]:
+        """Contacts of spheres and boxes."""
+        found: list[Any] = []
+        for k, contact in enumerate(self.content.contact):
+            with self.at("contact", k):
+                found.append(self._contact(contact))
         return found
 
     def _contact(self, table: ContactTable) -> Any:
@@ -301,7 +343,7 @@ class Scene:
         if isinstance(table.along, str):
             place = m.index_v(table.along)
             if place.stop - place.start != 1:
-                raise ModelError(f"friction along {table.along!r}: name one of its coordinates")
+                raise ModelError(f"friction along {table.along!r}: name one of its coordinates", subject="along")
             return JointFriction(table.name, m.coordinates[place.start], law, surface=self._number(table.surface))
         direction = np.zeros(m.nv)
         for name, factor in table.along.items():
@@ -324,11 +366,12 @@ class Scene:
         del given["kind"]
         for word in needed:
             if word not in given:
-                raise ModelError(f"the law {table.kind!r} needs the key {word!r}")
+                raise ModelError(f"the law {table.kind!r} needs the key {word!r}", subject="law")
         words = {**needed, **optional}
         for word in given:
             if word not in words:
-                raise ModelError(f"the law {table.kind!r} has no key {word!r}; it has {', '.join(words)}")
+                known = ", ".join(words)
+                raise ModelError(f"the law {table.kind!r} has no key {word!r}; it has {known}", subject="law")
         return made(**{
             words[word]: self._vector(value) if isinstance(value, tuple) else self._number(value)
             for word, value in given.items()
@@ -359,7 +402,7 @@ class Scene:
     def start(self) -> tuple[Array, Array]:
         """The initial configuration and velocity, by name; loops closed where the scene asks for it."""
         m, table = self.mechanism, self.content.start
-        q, v = m.neutral(), np.zeros(m.nv)
+        q, v = self._pose(), np.zeros(m.nv)
         for which, given, array, index in (("q", table.q, q, m.index_q), ("v", table.v, v, m.index_v)):
             for name, value in given.items():
                 with self.at("start", which, name):
@@ -367,13 +410,58 @@ class Scene:
                     values = self._vector(value) if isinstance(value, tuple) else (self._number(value),)
                     _put(array, place, values, name, m)
         if not table.assemble:
-            return m.normalize(q), v
+            q = m.normalize(q)
+            return self._on_ground(q) if table.on_ground else q, v
         with self.at("start"):
             hold = list(table.q) if table.hold is None else table.hold
             closed = m.assemble(q, v, hold=hold)
             if not closed.ok:
-                raise ModelError(f"the loops cannot be closed with {', '.join(hold) or 'nothing'} held: {closed}")
-            return closed.q, closed.v
+                words = f"the loops cannot be closed with {', '.join(hold) or 'nothing'} held: {closed}"
+                raise ModelError(words, subject="assemble")
+            return self._on_ground(closed.q) if table.on_ground else closed.q, closed.v
+
+    def _pose(self) -> Array:
+        """Return the configuration before coordinates are named: zero, inside of limits that are stops; the pose."""
+        m, content = self.mechanism, self.content
+        q, places = m.neutral(), m.manifold
+        stopped = {name for stop in content.stop for name in (stop.joints or [joint.name for joint in m.joints])}
+        for i, joint in enumerate(m.joints):
+            place = slice(int(places.q_start[i]), int(places.q_start[i + 1]))
+            lower, upper = joint.limits.lower or (-np.inf,), joint.limits.upper or (np.inf,)
+            if joint.name in stopped and place.stop - place.start == len(lower) == len(upper) == 1:
+                q[place] = np.clip(q[place], lower, upper)
+        if content.start.pose is None:
+            return q
+        with self.at("start", "pose"):
+            if content.model is None:
+                raise ModelError("a pose by name is that of a robot file: [model]")
+            pose = lookup(content.start.pose, read_poses(self._file(content.model.file)), "pose")
+            for name, values in pose.items():
+                if any(joint.name == name for joint in m.joints):
+                    _put(q, m.index_q(name), values, name, m)
+            return q
+
+    def _on_ground(self, q: Array) -> Array:
+        """Return a configuration whose free base is moved along the ground's normal: the lowest contact touches."""
+        from dalembert.simulate.contact.shapes import Plane, pairs_of
+
+        m = self.mechanism
+        free = next((joint for joint in m.joints if joint.kind == "free" and joint.parent == m.ground), None)
+        with self.at("start", "on_ground"):
+            touching = [pair for pair in pairs_of(m, self._shapes) if isinstance(pair.ground, Plane)] if free else []
+            if free is None or not touching:
+                raise ModelError("on_ground needs a floating base, and a [[contact]] with the ground")
+        gaps, normal = [], np.zeros(3)
+        for pair in touching:
+            assert pair.ball is not None
+            assert isinstance(pair.ground, Plane)
+            R, p = m.kinematics(q, pair.ball.frame)
+            normal = np.asarray(pair.ground.normal, dtype=float)
+            gaps.append(float(normal @ (p + R @ np.array(pair.ball.at)) - pair.ground.offset - pair.ball.radius))
+        place = m.index_q(free.name).start
+        lifted = q.copy()
+        lifted[place : place + 3] -= min(gaps) * normal
+        return lifted
 
     @cached_property
     def events(self) -> dict[str, Any]:
@@ -386,7 +474,7 @@ class Scene:
         for k, table in enumerate(self.content.event):
             with self.at("event", k):
                 if table.name in found:
-                    raise ModelError(f"two events are called {table.name!r}")
+                    raise ModelError(f"two events are called {table.name!r}", subject="name")
                 function = symbols.function(table.expression)
                 found[table.name] = Event(function, table.terminal, signs[table.direction], table.name)
         return found

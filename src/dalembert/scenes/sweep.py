@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.errors import DalembertError, ModelError
+from dalembert.errors import DalembertError, ModelError, scene_words
+from dalembert.names import lookup
 from dalembert.progress import with_bar
 from dalembert.scenes.layout import MeasureTable, RangeTable
-from dalembert.scenes.scene import Scene
+from dalembert.scenes.scene import NO_PARAMETERS, Scene
 
 if TYPE_CHECKING:
     from dalembert.simulate.trajectory import Trajectory
@@ -91,12 +92,18 @@ def combinations(scene: Scene, given: Mapping[str, Sequence[float]] | None = Non
     """Return every combination of the values of a sweep, the last parameter first."""
     table = scene.content.sweep
     if given is None and table is None:
-        raise ModelError("there is no [sweep] in this scene, and no parameter was given to sweep over", scene.path)
+        words = "there is no [sweep] in this scene, and no parameter was given to sweep over"
+        known = ", ".join(scene.content.parameters)
+        advice = f"--over NAME=FIRST:LAST:COUNT with one of {known}" if known else NO_PARAMETERS
+        raise ModelError(f"{words}; {advice}", scene.path)
     values: dict[str, Sequence[float]] = dict(given or {})
     if given is None and table is not None:
         for name, each in table.parameters.items():
             values[name] = _spaced(each) if isinstance(each, RangeTable) else each
     for name, each in values.items():
+        if given is None and scene.content.parameters:
+            with scene.at("sweep", "parameters", name):
+                lookup(name, scene.content.parameters, "parameter")
         scene.with_parameters(**{name: 0.0})
         if not len(each):
             raise ModelError(f"the sweep over {name!r} has no values", scene.source("sweep"))
@@ -132,7 +139,7 @@ def _row(scene: Scene, values: dict[str, float], measures: Mapping[str, MeasureT
     try:
         run = scene.run(progress=False)
     except DalembertError as error:
-        return SweepRow(values, "refused", {}, error=str(error).splitlines()[0])
+        return SweepRow(values, "refused", {}, error=scene_words(error).splitlines()[0])
     found = {name: measured(run, table, scene) for name, table in measures.items()}
     words = "" if run.ok else run.message.split("\n")[0]
     return SweepRow(values, run.status, found, len(run.events), words, run if keep else None)

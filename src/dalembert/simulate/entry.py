@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.checks import finite_vector, is_number
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, advised
 from dalembert.model.mechanism.project import CONTRADICTING, closest, residual_sizes
 from dalembert.names import near_matches
 from dalembert.progress import ProgressBar
@@ -437,6 +437,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
         raise ModelError(
             f"method={method!r} is not one of 'auto', {', '.join(map(repr, METHODS))}",
             near=near_matches(str(method), METHODS),
+            subject="method",
         )
     on_step = guarded_step(given["on_step"])
     q, v = consistent_start(moving, q, v, float(t))
@@ -447,7 +448,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     refuse_negative_mass(moving, q, v, float(t))
     reason += contradiction(moving, q, float(t))
     ignored = ignored_data(moving, contacts, law.kind != "none", "" if friction else "friction=False")
-    reason = "; ".join([reason, *(each.sentence for each in ignored if each.kind == SHAPES)])
+    reason = "; ".join([reason, *(each.sentence.split(";")[0] for each in ignored if each.kind == SHAPES)])
     breaks = checked_breaks(given["breaks"])
     settings = RunSettings(chosen, reason, float(t), largest_step=largest, breaks=breaks, friction=friction, **numbers)
     found, function, callables = watches(moving, given["events"])
@@ -480,9 +481,8 @@ def _refuse_unknown(system: Any, method: str, friction: bool, contacts: Any, opt
     for name in options:
         if name not in of_method:
             near = near_matches(name, [*known, *of_method])
-            raise ModelError(
-                f"simulate knows no option {name!r} with method={method!r}", near=(*RENAMED.get(name, ()), *near)
-            )
+            words = f"simulate knows no option {name!r} with method={method!r}"
+            raise ModelError(words, near=(*RENAMED.get(name, ()), *near), subject=name)
 
 
 RENAMED = {"torque": ("force",), "mechanism": ("system",), "t_eval": ("every",), "first_step": ("step",)}
@@ -558,6 +558,13 @@ def _mark_simplified(session: Session) -> None:
         session.stop(SIMPLIFIED, "; ".join(filter(None, (session.message, message))))
 
 
+VELOCITY_ADVICE = (
+    "system.project(q, v)[1] is the nearest admissible one",
+    "assemble = true in [start] takes the nearest admissible one",
+)
+"""What to do about initial velocities that violate constraints, in Python and in a scene."""
+
+
 def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Array]:
     """Return the initial state on the constraints, or refuse it with the row that it misses."""
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -580,7 +587,7 @@ def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Arra
     q = system.project(q, t=t) if np.abs(phi / sizes[held]).max(initial=0.0) > ON_MANIFOLD else q
     rate = np.asarray(system.constraint_velocity(q, v, t))
     sizes = np.maximum(sizes, np.abs(np.asarray(system.jacobian(q, t))) @ np.abs(v))
-    _refuse(rate, sizes, names, "v", lambda: "system.project(q, v)[1] is the nearest admissible one")
+    _refuse(rate, sizes, names, "v", lambda: VELOCITY_ADVICE)
     return q, system.project(q, v, t)[1] if np.abs(rate / sizes).max(initial=0.0) > ON_MANIFOLD else v
 
 
@@ -608,36 +615,36 @@ def contradiction(system: Any, q: Array, t: float) -> str:
     return f"; redundant rows contradict each other by {parts.max():.1e} of the size: closed by least squares"
 
 
-def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: Callable[[], str]) -> None:
+def _refuse(missing: Array, sizes: Array, names: Array, what: str, hint: Callable[[], tuple[str, str]]) -> None:
     """Refuse a state that misses a row by more than a part of what that is measured against."""
     if missing.size and np.abs(missing / sizes).max() > CONSISTENT:
         worst = int(np.argmax(np.abs(missing / sizes)))
         part = abs(missing[worst]) / sizes[worst]
-        raise ModelError(
-            f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}, {part:.2g} of the system's size; "
-            f"{hint()}"
-        )
+        words = f"the initial {what} misses {names[worst]!r} by {missing[worst]:.3g}, {part:.2g} of the system's size"
+        raise ModelError(advised(words, *hint()), subject=what)
 
 
-def _how_to_close(system: Any, q: Array, t: float) -> str:
-    """Return what to try where an initial configuration misses the constraints."""
+def _how_to_close(system: Any, q: Array, t: float) -> tuple[str, str]:
+    """Return what to try where an initial configuration misses the constraints, in Python and in a scene."""
     from dalembert.model.mechanism.mechanism import Mechanism
 
     if not isinstance(system, Mechanism):
-        return "give coordinates that satisfy it"
+        return "give coordinates that satisfy it", "give coordinates that satisfy it"
     sizes = residual_sizes(system)
     nearest = closest(system, q, np.ones(system.nv), t)
     before, after = (np.linalg.norm(np.asarray(system.constraint(x, t)) / sizes) for x in (q, nearest))
     if after < LEAST_GAP * before:
-        return "mechanism.assemble(q) closes loops from a guess"
-    return (
-        "no motion from here makes the gap smaller, so mechanism.assemble(q) ends here, too: lengths or anchors may "
-        "not fit together, or another guess is nearer to a closed configuration"
-    )
+        return (
+            "mechanism.assemble(q) closes loops from a guess",
+            "assemble = true in [start] closes loops from the values given there",
+        )
+    stuck = "no motion from here makes the gap smaller, so {} ends here, too: lengths or anchors may not fit together, "
+    stuck += "or another guess is nearer to a closed configuration"
+    return stuck.format("mechanism.assemble(q)"), stuck.format("assemble = true in [start]")
 
 
 def _numbers(**values: Any) -> dict[str, Any]:
     for name, value in values.items():
         if not (is_number(value) and np.isfinite(value) and value > 0):
-            raise ModelError(f"{name}={value!r} must be a finite number > 0")
+            raise ModelError(f"{name}={value!r} must be a finite number > 0", subject=name)
     return {name: float(value) for name, value in values.items()}

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
+from dalembert.errors import Advised, reworded
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -49,29 +50,33 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, without: str
         return []
     joints, notes = mechanism.joints, []
 
-    def say(kind: str, names: Iterable[str], words: str) -> None:
+    def say(kind: str, names: Iterable[str], words: str, scene: str = "") -> None:
         listed = list(names)
         if listed:
             some = ", ".join(map(repr, listed[:NAMED]))
             more = f" and {len(listed) - NAMED} more" if len(listed) > NAMED else ""
-            notes.append(Ignored(kind, words.format(some + more)))
+            notes.append(Ignored(kind, reworded(Advised(words, scene), lambda text: text.format(some + more))))
 
+    words = "dry friction of {} does not act"
     why = f" ({without})" if without else "; force= can hold a law of friction"
-    say(FRICTION, (j.name for j in joints if any(j.friction)), "dry friction of {} does not act" + why)
+    in_scene = " (friction = false in [simulate])" if without.startswith("friction") else "; [[friction]] gives it one"
+    say(FRICTION, (j.name for j in joints if any(j.friction)), words + why, words + in_scene)
     if not mechanism.passive:
         acting = [j.name for j in joints if any((*j.damping, *j.stiffness))]
         parts = [part.name for part in (*mechanism.springs, *mechanism.tendons)]
         say(PASSIVE, [*acting, *parts],
-            "damping and springs of {} do not act (passive=False); with_passive(True) lets them")  # fmt: skip
+            "damping and springs of {} do not act (passive=False); with_passive(True) lets them",
+            "damping and springs of {} do not act; passive = true in [model] lets them")  # fmt: skip
     stopped = _stopped(mechanism, contacts)
     limited = [j.name for j in joints if _finite(j.limits.lower, j.limits.upper)]
     say(LIMITS, (name for name in limited if name not in stopped),
-        "limits of {} are not watched; contacts=[JointLimits()] stops joints of one coordinate there")  # fmt: skip
+        "limits of {} are not watched; contacts=[JointLimits()] stops joints of one coordinate there",
+        "limits of {} are not watched; a [[stop]] in the scene stops joints of one coordinate there")  # fmt: skip
     say("limits of speed", (j.name for j in joints if _finite(j.limits.velocity)), "limits of speed of {} do not act")
     if forced:
         motors = [m.name for m in mechanism.actuators if np.isfinite(m.effort)]
         say("limits of effort", [*(j.name for j in joints if _finite(j.limits.effort)), *motors],
-            "limits of effort of {} do not clip force=")  # fmt: skip
+            "limits of effort of {} do not clip force=", "limits of effort of {} do not clip [force]")  # fmt: skip
     if contacts is None:
         notes += [Ignored(SHAPES, note) for note in mechanism.notes if note.startswith(SHAPES)]
     return notes

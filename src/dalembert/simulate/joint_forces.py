@@ -45,6 +45,10 @@ if TYPE_CHECKING:
     from dalembert.simulate.trajectory import Trajectory
 
 
+ROUNDING = 1e-12
+"""Forces below this part of the largest are shown as zero: what they are is rounding."""
+
+
 class Peak(NamedTuple):
     """The largest force (N) and moment (N m) of a joint, with the times at which they come, seconds."""
 
@@ -172,14 +176,19 @@ class JointForceHistory(JointForces):
         for name in self.contacts:
             free = np.array(COMPONENTS)[~self[name].unique.all(axis=0)]
             open_ones |= {name: tuple(free.tolist())} if free.size else {}
-        for name, peak in self.peaks.items():
+        peaks = self.peaks
+        largest = [np.nanmax([peak[k] for peak in peaks.values()], initial=0.0) for k in (0, 2)]
+        for name, peak in peaks.items():
+            sizes = [0.0 if peak[k] < ROUNDING * most else peak[k] for k, most in zip((0, 2), largest, strict=True)]
             load = self.equivalent_load(name)
             mark = f"  not unique: {', '.join(open_ones[name])}" if name in open_ones else ""
             lines.append(
-                f"{name:{width}}  {peak.force:>14.6g}  {peak.force_time:>9.5g}  {peak.moment:>16.6g}  "
+                f"{name:{width}}  {sizes[0]:>14.6g}  {peak.force_time:>9.5g}  {sizes[1]:>16.6g}  "
                 f"{peak.moment_time:>9.5g}  {load:>10.5g}{mark}"
             )
-        return "\n".join([head, *lines, *([self.choice] if open_ones else [])])
+        widest = float(np.diff(self.t).max(initial=0.0))
+        samples = f"peaks are those of {self.t.size} samples, at most {widest:.3g} s apart"
+        return "\n".join([head, *lines, samples, *([self.choice] if open_ones else [])])
 
     def plot(self, names: Sequence[str] | str | None = None, what: str = "force") -> Any:
         """Return a matplotlib figure: the size of the force, or "moment", of joints over time; all by default."""

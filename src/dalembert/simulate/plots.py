@@ -311,7 +311,7 @@ def _by_unit(quantity: str, times: Array, found: Sequence[Column]) -> list[Diagr
     charts = []
     for unit in dict.fromkeys(column.unit for column in found):
         lines = tuple(c for c in found if c.unit == unit)
-        words = ("rotation: quaternion, cosine, sine", "") if unit == "1" else (quantity, unit)
+        words = ("rotation", "") if unit == "1" else (quantity, unit)
         charts.append(Diagram(*words, lines, (times,) * len(lines)))
     return charts or [Diagram(quantity, "")]
 
@@ -347,7 +347,7 @@ def joint_force_chart(forces: JointForceHistory, names: Sequence[str] | None, wh
         label = joint if unique else f"{joint} (not unique)"
         lines.append(Column(label, unit, np.linalg.norm(getattr(forces[joint], what), axis=1)))
         dotted += [] if unique else [label]
-    return Diagram(what, unit, tuple(lines), (forces.t,) * len(lines), dotted=tuple(dotted))
+    return Diagram(f"joint {what}", unit, tuple(lines), (forces.t,) * len(lines), dotted=tuple(dotted))
 
 
 def figure_of_chart(chart: Diagram) -> Any:
@@ -420,7 +420,7 @@ PANELS: dict[str, Callable[[Trajectory], list[Diagram]]] = {
     "accelerations": _quantity("accelerations", "acceleration"),
     "reactions": _reactions,
     "forces": _forces,
-    "joint_forces": lambda run: [joint_force_chart(run.joint_forces, None, "force")],
+    "joint_forces": lambda run: [joint_force_chart(run.joint_forces, None, what) for what in ("force", "moment")],
     "unknowns": _quantity("unknowns", "unknown"),
     "energy": _energy,
     "residuals": _residuals,

@@ -74,6 +74,12 @@ class Column:
         return f"{self.name} [{self.unit}]" if self.unit else self.name
 
 
+def rate_name(name: str) -> str:
+    """Return a velocity "x'" as "x.v", an acceleration "x''" as "x.a"; other names as they are."""
+    base = name.rstrip("'")
+    return f"{base}{('', '.v', '.a')[len(name) - len(base)]}" if 0 < len(name) - len(base) < 3 else name
+
+
 def _columns(names: Sequence[str], units: Sequence[str], values: Array) -> list[Column]:
     return [Column(name, unit, values[:, k]) for k, (name, unit) in enumerate(zip(names, units, strict=True))]
 
@@ -140,7 +146,9 @@ def _residuals(run: Trajectory) -> list[Column]:
 
 
 def _unknowns(run: Trajectory) -> list[Column]:
-    return _columns(run.unknowns, [""] * len(run.unknowns), run.x)
+    moving = set(run.coordinates)
+    names = [rate_name(name) if name.rstrip("'") in moving else name for name in run.unknowns]
+    return _columns(names, [""] * len(names), run.x)
 
 
 ON_REQUEST = ("unknowns", "joint_forces")

@@ -17,6 +17,7 @@ from dalembert.model.energy import Energy
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord, ImpactRecord
 from dalembert.simulate.session import Session
+from dalembert.simulate.table import rate_name
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -71,6 +72,25 @@ def _continued(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
     if short.status != "completed":
         raise UnsupportedError(f"the run cannot be continued from t = {run.t[i]:g} s to {t:g} s: {short.message}")
     return short.blocks[-1]["q"][-1], short.blocks[-1]["v"][-1]
+
+
+REFINED = 2000
+"""Samples of a refined run: the peak of a sine of ten periods is found to a part in eight thousand."""
+
+
+def refined_run(run: Trajectory, samples: int) -> Trajectory:
+    """Return a smooth run with more samples; others as they are."""
+    from dalembert.simulate.entry import METHODS, WITH_CONTACTS
+
+    s, span = run.session, float(run.t[-1] - run.t[0])
+    if s is None or run.t.size >= samples or not span > 0.0:
+        return run
+    if s.settings.method in WITH_CONTACTS or s.extra.get("controller missing"):
+        return run
+    settings = replace(s.settings, start=float(run.t[0]), duration=span, every=span / samples)
+    dense = Session(s.system, settings, s.controller, run.q[0], run.v[0], rank=s.rank)
+    METHODS[settings.method]()(dense)
+    return trajectory_of(dense) if dense.status == "completed" else run
 
 
 def interpolated(run: Trajectory, i: Any, t: Any) -> tuple[Array, Array]:
@@ -358,8 +378,8 @@ class Trajectory:
     def __getitem__(self, name: str) -> Array:
         """Return a coordinate, a joint's coordinates, the reaction of a row, a constraint or a contact, or an unknown.
 
-        "name.v" and "name.a" are velocity and acceleration of a coordinate or a joint. One number per sample is (N,),
-        several are (N, k).
+        "name.v" and "name.a" are velocity and acceleration of a coordinate or a joint, also written "name'" and
+        "name''". One number per sample is (N,), several are (N, k).
         """
         if not isinstance(name, str):
             raise ModelError(f"a trajectory is asked for a coordinate, row or contact by name, not {name!r}")
@@ -387,7 +407,7 @@ class Trajectory:
     def _mechanical(self, name: str) -> Array | None:
         """Return a quantity of a mechanical system by name, or None."""
         m, places = self.moving, {*self.configuration_names, *self._joints}
-        base, _, rate = name.rpartition(".")
+        base, _, rate = rate_name(name).rpartition(".")
         if name in m.names:
             return self.reactions[name]
         if name in places:
@@ -501,6 +521,14 @@ class Trajectory:
         """
         return states_between(self, t)
 
+    def refined(self, samples: int = REFINED) -> Trajectory:
+        """Return the same motion with at least that many samples, between its steps; peaks lie there as a rule.
+
+        The steps are taken again, without events and `on_step`. Runs with contacts, in implicit form, or with a
+        controller that their file could not hold are returned as they are: their samples are what there is.
+        """
+        return refined_run(self, samples)
+
     # --- pictures and files -------------------------------------------------------------------------------------
 
     def plot(self, what: Sequence[str] | str | None = None, file: str | Path | None = None) -> Any:
@@ -512,7 +540,7 @@ class Trajectory:
         ----------
         what
             Panels: "coordinates", "velocities", "accelerations", "reactions", "forces", "energy", "residuals",
-            "phases", "steps", "contacts"; those that tell most of the run by default.
+            "joint_forces", "phases", "steps", "contacts"; those that tell most of the run by default.
         file
             Where to write the picture; its ending is the format: .png, .pdf, .svg.
         """

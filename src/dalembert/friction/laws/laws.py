@@ -78,16 +78,19 @@ class Law(ABC):
             np.asarray(self.kinetic(PROBES, state), dtype=float) * np.ones(PROBES.size),
         )
         if not np.isfinite(static) or static < 0.0:
-            raise ModelError(f"{owner}: the static limit is {static}; a limit must be finite and not negative")
+            raise ModelError(
+                f"{owner}: the static limit is {static}; a limit must be finite and not negative", subject="law"
+            )
         bad = np.flatnonzero(~(np.isfinite(kinetic) & (kinetic >= 0.0)))
         if bad.size:
             s, T = PROBES[bad[0]], kinetic[bad[0]]
             what = "is not dissipative: it pushes along the motion" if T < 0.0 else "is not finite"
-            raise ModelError(f"{owner}: the friction law {what}; T_k = {T:.6g} at speed {s:.3g}")
+            raise ModelError(f"{owner}: the friction law {what}; T_k = {T:.6g} at speed {s:.3g}", subject="law")
         if kinetic[0] > static * (1.0 + SLACK):
             raise ModelError(
                 f"{owner}: friction begins at T_k(0) = {kinetic[0]:.6g} in motion, above the static limit "
-                f"{static:.6g}: what slips would be held at once. Raise the static limit"
+                f"{static:.6g}: what slips would be held at once. Raise the static limit",
+                subject="law",
             )
 
 
@@ -149,7 +152,8 @@ class Stribeck(Law):
 
     def __post_init__(self) -> None:
         if not (self.velocity > 0.0 and self.exponent > 0.0):
-            raise ModelError(f"Stribeck needs velocity > 0 and exponent > 0; got {self.velocity} and {self.exponent}")
+            words = f"Stribeck needs velocity > 0 and exponent > 0; got {self.velocity} and {self.exponent}"
+            raise ModelError(words, subject="law")
 
     def kinetic(self, speed: Any, state: Any = None) -> Any:
         """Return the curve."""
@@ -170,7 +174,7 @@ class Hyperbolic(Law):
 
     def __post_init__(self) -> None:
         if not self.decay >= 0.0:
-            raise ModelError(f"Hyperbolic needs decay >= 0, else the force has a pole; got {self.decay}")
+            raise ModelError(f"Hyperbolic needs decay >= 0, else the force has a pole; got {self.decay}", subject="law")
 
     def kinetic(self, speed: Any, state: Any = None) -> Any:
         """Return the curve."""

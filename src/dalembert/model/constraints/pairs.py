@@ -363,7 +363,8 @@ class Distance(Pair):
         if self.length <= 0:
             raise ModelError(
                 f"the length of constraint {self.label!r} must be more than zero, not {self.length:g}: "
-                "two points that coincide are a Point, three rows"
+                "two points that coincide are a Point, three rows",
+                subject="length",
             )
 
     def row_names(self) -> tuple[str, ...]:

@@ -61,7 +61,8 @@ class Rolling(Pair):
         if not isinstance(self.contact, bool):
             raise ModelError(f"contact of constraint {self.label!r} is True or False, not {self.contact!r}")
         if self.radius <= 0:
-            raise ModelError(f"the radius of constraint {self.label!r} must be more than zero, not {self.radius:g}")
+            words = f"the radius of constraint {self.label!r} must be more than zero, not {self.radius:g}"
+            raise ModelError(words, subject="radius")
 
     def row_names(self) -> tuple[str, ...]:
         """Return the slip along two directions of the plane, and the contact."""

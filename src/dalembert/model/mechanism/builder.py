@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, advised
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import (
@@ -48,6 +48,13 @@ ROOT = "root_joint"
 """Name of the joint that holds a body which no other joint carries."""
 
 BASES = ("fixed", "floating", "auto")
+
+CLOSE_LOOP = (
+    "give it as a loop (Builder.loop)",
+    'give it as a [[constraint]] of two frames in place of the [[joint]]: "revolute" for a hinge, "point" for a ball',
+)
+"""What to do with a joint that closes a loop, in Python and in a scene."""
+
 ORDERS = ("added", "name")
 
 
@@ -60,14 +67,15 @@ def rooted(joints: list[Joint], bodies: Mapping[str, Body], ground: str, base: s
     grounded = any(joint.parent == ground for joint in joints)
     if base == "floating" and not roots:
         raise ModelError(
-            f"base='floating', but no body is free to float: every body is carried by a joint, and {ground!r} holds "
-            f"{next((j.child for j in joints if j.parent == ground), 'none')!r}"
+            f"base = 'floating', but no body is free to float: every body is carried by a joint, and {ground!r} holds "
+            f"{next((j.child for j in joints if j.parent == ground), 'none')!r}",
+            subject="base",
         )
     if base == "fixed" and roots and (len(roots) > 1 or grounded):
         names = ", ".join(repr(body.name) for body in roots[:4]) + (" ..." if len(roots) > 4 else "")
         raise ModelError(
             f"{len(roots)} bodies are carried by no joint: {names}; give each a joint (a 'fixed' or 'free' one to "
-            f"{ground!r}, or to the body it belongs to), or let them float with base='floating'",
+            f"{ground!r}, or to the body it belongs to), or let them float with base = 'floating'",
             roots[-1].source,
         )
     added = [_root(body, ground, base, len(roots) > 1) for body in roots]
@@ -94,10 +102,9 @@ def _check_ends(joints: Sequence[Joint], bodies: Mapping[str, Body], ground: str
         lookup(joint.child, ends, f"body (child of joint {joint.name!r})", joint.source)
         other = carrier.setdefault(joint.child, joint)
         if other is not joint:
+            words = f"two joints carry the body {joint.child!r}: {other.name!r} and {joint.name!r}"
             raise ModelError(
-                f"two joints carry the body {joint.child!r}: {other.name!r} and {joint.name!r}; "
-                "a tree has one, the other closes a loop: give it as a loop (Builder.loop)",
-                joint.source,
+                advised(f"{words}; a tree has one, the other closes a loop", *CLOSE_LOOP), joint.source, subject="child"
             )
 
 
@@ -131,10 +138,8 @@ def _refuse_cycle(joints: Sequence[Joint], reached: set[str]) -> None:
         name = carrier[name].parent
     cycle = list(visited)[visited[name] :]
     shown = " <- ".join(repr(body) for body in (*cycle[:6], *(["..."] if len(cycle) > 6 else []), cycle[0]))
-    raise ModelError(
-        f"joints form a cycle that nothing holds: {shown}; one of them must close a loop (Builder.loop) instead",
-        carrier[name].source,
-    )
+    words = f"joints form a cycle that nothing holds: {shown}; one of them closes a loop"
+    raise ModelError(advised(words, *CLOSE_LOOP), carrier[name].source, subject="parent")
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -256,7 +261,7 @@ class Builder:
         """
         what = f"joint {name!r}"
         if isinstance(kind, str) and kind in OTHER_JOINTS:
-            raise ModelError(f"there is no kind of joint {kind!r}", source, (OTHER_JOINTS[kind],))
+            raise ModelError(f"there is no kind of joint {kind!r}", source, (OTHER_JOINTS[kind],), subject=kind)
         known = lookup(kind, KINDS, "kind of joint", source)
         values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
         vectors = {word: per_velocity(value, known.nv, f"{word} of {what}", source) for word, value in values.items()}
@@ -411,7 +416,7 @@ class Builder:
 
     def note(self, text: str) -> None:
         """Add a remark that `print(mechanism)` shows."""
-        self.notes.append(str(text))
+        self.notes.append(text if isinstance(text, str) else str(text))
 
     def build(
         self,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.checks import floats
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, advised
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -85,7 +85,8 @@ def driven_coordinates(mechanism: Mechanism, actuated: Any) -> list[int]:
         if actuated != "actuators":
             raise ModelError(f"actuated={actuated!r}: give a list of joints or coordinates, or 'actuators'")
         if not mechanism.actuators:
-            raise ModelError(f"{mechanism.name!r} has no actuators; name the driven joints: actuated=[...]")
+            words = f"{mechanism.name!r} has no actuators; name the driven joints"
+            raise ModelError(advised(words, "actuated=[...]", "--actuated NAME ..."))
         actuated = [actuator.coordinate for actuator in mechanism.actuators]
     slices = [mechanism.index_v(name) for name in actuated]
     return sorted({k for where in slices for k in range(where.start, where.stop)})

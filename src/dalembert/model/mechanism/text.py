@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import struct
+from collections.abc import Callable
 from dataclasses import fields, is_dataclass
 from html import escape
 from math import inf, isinf
@@ -26,9 +27,9 @@ AXES = {(1, 0, 0): "x", (0, 1, 0): "y", (0, 0, 1): "z", (-1, 0, 0): "-x", (0, -1
 WITHOUT_AXIS = ("fixed", "free", "spherical")
 
 
-def as_text(mechanism: Mechanism) -> str:
-    """Return the drawing."""
-    lines = [_headline(mechanism), *_tree(mechanism), *_below(mechanism)]
+def as_text(mechanism: Mechanism, wording: Callable[[str], str] = str) -> str:
+    """Return the drawing; `wording` chooses the words of notes."""
+    lines = [_headline(mechanism), *_tree(mechanism), *_below(mechanism, wording)]
     return "\n".join(lines)
 
 
@@ -106,7 +107,7 @@ def axis_name(axis: Any) -> str:
     return AXES.get(tuple(axis), "(" + ", ".join(f"{x:.4g}" for x in axis) + ")")
 
 
-def _below(mechanism: Mechanism) -> list[str]:
+def _below(mechanism: Mechanism, wording: Callable[[str], str]) -> list[str]:
     """Return the parts that are no bodies and joints, each kind under its heading."""
     sections = {
         "couplings": [f"{c.name}: {_sum(c.terms)} = {c.offset:g}" for c in mechanism.couplings],
@@ -115,7 +116,7 @@ def _below(mechanism: Mechanism) -> list[str]:
         "springs": [f"{s.name}: {s.frame} to {s.other}, {s.stiffness:g} N/m" for s in mechanism.springs],
         "tendons": [f"{t.name}: {_sum(t.terms)}, {t.stiffness:g} N/m" for t in mechanism.tendons],
         "actuators": [f"{a.name}: {a.coordinate}, gear {a.gear:g}" for a in mechanism.actuators],
-        "notes": list(mechanism.notes),
+        "notes": [wording(note) for note in mechanism.notes],
     }
     lines: list[str] = []
     for heading, entries in sections.items():

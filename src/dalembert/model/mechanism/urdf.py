@@ -109,12 +109,15 @@ class UrdfText:
         What neither URDF nor a known addition to it can say.
     added
         What is said in the syntax of another tool.
+    opened
+        Constraints, couplings and loops among `left_out`: without them the mechanism moves otherwise.
     """
 
     mechanism: Mechanism
     lines: list[str] = field(default_factory=list)
     left_out: list[str] = field(default_factory=list)
     added: list[str] = field(default_factory=list)
+    opened: list[str] = field(default_factory=list)
     shifts: dict[str, Placement] = field(default_factory=dict)
     mimics: dict[str, tuple[str, float, float]] = field(default_factory=dict)
     efforts: dict[str, float] = field(default_factory=dict)
@@ -151,9 +154,16 @@ class UrdfText:
         told = [f"not said: {text}" for text in self.left_out] + [f"beyond URDF: {text}" for text in self.added]
         return [f"<!-- {text.replace('--', '- -')} -->" for text in told]
 
+    def _open(self, part: str) -> None:
+        self.left_out.append(part)
+        self.opened.append(part)
+
     def _general(self) -> None:
         m = self.mechanism
-        self.left_out += [f"constraint {constraint.label}" for constraint in m.constraints]
+        for constraint in m.constraints:
+            self._open(f"constraint {constraint.label}")
+        if m.visuals:
+            self.left_out.append(f"{len(m.visuals)} visuals")
         if tuple(m.gravity) != (0.0, 0.0, -9.81):
             self.left_out.append(f"gravity {m.gravity}")
         if any(joint.kind == "free" and _is_root(joint) for joint in m.joints):
@@ -243,7 +253,7 @@ class UrdfText:
                 if own not in self.mimics:
                     self.mimics[own] = (other, -by / factor, coupling.offset / factor)
                     return
-        self.left_out.append(f"coupling {coupling.name}")
+        self._open(f"coupling {coupling.name}")
 
     def _frame(self, name: str, body: str, placement: Placement) -> None:
         """Write a frame as a link without inertia."""
@@ -259,7 +269,7 @@ class UrdfText:
     def _loop(self, loop: Loop) -> None:
         """Write a loop as urdfdom's proposed <constraint>."""
         if loop.kind not in LOOP_TYPES:
-            self.left_out.append(f"loop {loop.name} ({loop.kind})")
+            self._open(f"loop {loop.name} ({loop.kind})")
             return
         self.added.append(f"the loop {loop.name}, by <constraint>")
         place = self.shifts[loop.body].inverse() @ loop.placement

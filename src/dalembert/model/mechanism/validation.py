@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.checks import floats, refuse_masked
-from dalembert.errors import DalembertError, ModelError, ShapeError, warn_user
+from dalembert.errors import Advised, DalembertError, ModelError, ShapeError, advised, warn_user
 from dalembert.model.joints import KINDS
 from dalembert.model.limits import ONE_AXIS
 from dalembert.model.mechanism.inertia import Inertia
@@ -47,7 +47,7 @@ def numbers(values: Any, what: str, source: Source | None) -> Array:
     try:
         return floats(values, what)
     except ShapeError as error:
-        raise ModelError(str(error), source) from error
+        raise ModelError(str(error), source, subject=what) from error
 
 
 def finite(value: Any, what: str, source: Source | None) -> float:
@@ -56,7 +56,7 @@ def finite(value: Any, what: str, source: Source | None) -> float:
         return value
     array = numbers(value, what, source)
     if array.ndim or not np.isfinite(array):
-        raise ModelError(f"{what} must be one finite number, not {value!r}", source)
+        raise ModelError(f"{what} must be one finite number, not {value!r}", source, subject=what)
     return float(array)
 
 
@@ -64,7 +64,8 @@ def unsigned(value: Any, what: str, source: Source | None) -> float:
     """Return one number that is not negative; infinity is legal."""
     array = numbers(value, what, source)
     if array.ndim or not array >= 0:
-        raise ModelError(f"{what} must be one number, zero or more (or infinite), not {value!r}", source)
+        words = "must be one number, zero or more (or infinite)"
+        raise ModelError(f"{what} {words}, not {value!r}", source, subject=what)
     return float(array)
 
 
@@ -95,7 +96,8 @@ def unit_axis(axis: Any, what: str, source: Source | None) -> tuple[float, float
     array = numbers(axis, what, source)
     length = np.linalg.norm(array) if array.shape == (3,) else np.nan
     if not np.isfinite(length) or length == 0:
-        raise ModelError(f"{what} must be three finite numbers, not all zero; it is {axis!r}", source)
+        words = "must be three finite numbers, not all zero"
+        raise ModelError(f"{what} {words}; it is {axis!r}", source, subject=what)
     x, y, z = exact(array / length)
     return (float(x), float(y), float(z))
 
@@ -108,13 +110,14 @@ def per_velocity(value: Any, nv: int, what: str, source: Source | None) -> tuple
     if array.size == 0 or nv == 0:
         return ()
     if not np.isfinite(array).all():
-        raise ModelError(f"{what} must be finite; it is {value!r}", source)
+        raise ModelError(f"{what} must be finite; it is {value!r}", source, subject=what)
     return _spread(array, nv, what, source)
 
 
 def _spread(array: Array, nv: int, what: str, source: Source | None) -> tuple[float, ...]:
     if array.size not in (1, nv):
-        raise ModelError(f"{what}: the joint has {nv} velocities, but {array.size} values are given", source)
+        words = f"the joint has {nv} velocities, but {array.size} values are given"
+        raise ModelError(f"{what}: {words}", source, subject=what)
     return tuple(float(x) for x in np.broadcast_to(array.reshape(-1), (nv,)))
 
 
@@ -128,7 +131,8 @@ def make_limits(limits: Any, nv: int, what: str, source: Source | None) -> Limit
         limits = {word: getattr(limits, word) for word in LIMITS}
     if not isinstance(limits, Mapping):
         if not isinstance(limits, Sequence | np.ndarray) or isinstance(limits, str) or len(limits) != 2:
-            raise ModelError(f"limits of {what} are a pair (lower, upper) or a mapping, not {limits!r}", source)
+            words = f"are a pair (lower, upper) or a mapping, not {limits!r}"
+            raise ModelError(f"limits of {what} {words}", source, subject="limits")
         limits = dict(zip(LIMITS, limits, strict=False))
     made: dict[str, tuple[float, ...]] = {}
     for word, value in limits.items():
@@ -142,7 +146,8 @@ def make_limits(limits: Any, nv: int, what: str, source: Source | None) -> Limit
     full = Limits(**made)
     pairs = zip(full.lower, full.upper, strict=False)
     if any(low > high for low, high in pairs):
-        raise ModelError(f"{what}: the lower limit {full.lower} exceeds the upper limit {full.upper}", source)
+        words = f"the lower limit {full.lower} exceeds the upper limit {full.upper}"
+        raise ModelError(f"{what}: {words}", source, subject="limits")
     return full
 
 
@@ -212,7 +217,7 @@ def make_placement(
         turn = IDENTITY.rotation if rotation is None else numbers(rotation, f"the rotation of {what}", source)
         return Placement.from_quaternion(turn, place) if turn.shape == (4,) else Placement(turn, place)
     except (DalembertError, TypeError, ValueError) as error:
-        raise ModelError(f"{what}: {error}", source) from error
+        raise ModelError(f"{what}: {error}", source, subject="position" if rpy is None else "rpy") from error
 
 
 def make_color(color: Any, what: str, source: Source | None) -> tuple[float, float, float, float] | None:
@@ -231,7 +236,8 @@ def make_visual_size(kind: str, size: Any, what: str, source: Source | None) -> 
     array = np.atleast_1d(numbers(size, f"the size of {what}", source))
     meanings = VISUALS[kind]
     if array.shape != (len(meanings),) or not np.isfinite(array).all() or (kind != "mesh" and (array < 0.0).any()):
-        raise ModelError(f"the size of {what} is ({', '.join(meanings)}) in metres, not {size!r}", source)
+        words = f"the size of {what} is ({', '.join(meanings)}) in metres, not {size!r}"
+        raise ModelError(words, source, subject="size")
     return tuple(array.tolist())
 
 
@@ -248,7 +254,7 @@ def make_inertia(inertia: Any, mass: Any, center: Any, what: str, source: Source
     try:
         return Inertia(finite(mass, "the mass", None), numbers(center, "the center", None), moments)
     except DalembertError as error:
-        raise ModelError(f"{what}: {error}", source) from error
+        raise ModelError(f"{what}: {error}", source, subject=getattr(error, "subject", None)) from error
 
 
 def checked_gravity(gravity: Any) -> tuple[float, float, float]:
@@ -339,9 +345,8 @@ def _inertias(parts: Builder, strict: bool, allow_unphysical: bool) -> list[str]
         if problem is None:
             continue
         if strict:
-            raise ModelError(
-                f"body {body.name!r}: {problem}; correct it, or take it as it is with strict=False", body.source
-            )
+            words = advised(f"body {body.name!r}: {problem}; correct it", "or take it as it is with strict=False")
+            raise ModelError(words, body.source, subject="mass" if "mass" in problem else "inertia")
         notes.append(f"body {body.name!r}: {problem}; taken as it is: {body.inertia.consequence()}")
         named.append(repr(body.name))
     if named and not allow_unphysical:
@@ -353,10 +358,12 @@ def _unphysical_words(parts: Builder, named: list[str]) -> str:
     """Return the warning about bodies, by name."""
     more = f" and {len(named) - MOST_NAMED} more" if len(named) > MOST_NAMED else ""
     where = "" if parts.source is None else f"{parts.source}: "
-    return (
-        f"{where}{parts.name!r} has {len(named)} inertias that no body can have, taken as they are: "
-        f"{', '.join(named[:MOST_NAMED])}{more}. The mechanism's notes say what is wrong and what it means for the "
-        "mass matrix; strict=True refuses them, allow_unphysical=True takes them without this warning"
+    message = f"{where}{parts.name!r} has {len(named)} inertias that no body can have, taken as they are: "
+    message += f"{', '.join(named[:MOST_NAMED])}{more}"
+    return Advised(
+        f"{message}. The mechanism's notes say what is wrong and what it means for the mass matrix; strict=True "
+        "refuses them, allow_unphysical=True takes them without this warning",
+        f"{message}. `dalembert show FILE` says what is wrong and what it means for the mass matrix",
     )
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dalembert.errors import UnsupportedError
+from dalembert.errors import UnsupportedError, advised
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.parts import Body, Frame, Joint, Source, Visual
 from dalembert.model.mechanism.placement import IDENTITY, Placement
@@ -72,10 +72,9 @@ class Includes:
                 name = element.text.strip() or name
             place = self.folders.allowed(place / name)
         if place is None:
-            raise uri.error(
-                f"{shortened(uri.text.strip())!r} was not found in the model's folder or the declared packages; "
-                "da.load(path, packages={name: folder}) declares one"
-            )
+            words = f"{shortened(uri.text.strip())!r} was not found in the model's folder or the declared packages"
+            advice = "da.load(path, packages={name: folder}) declares one", "--packages FOLDER declares one"
+            raise uri.error(advised(words, *advice))
         return place
 
 

@@ -267,5 +267,6 @@ def refuse_penetration(names: Sequence[str], gaps: Array) -> None:
     deep = np.flatnonzero(gaps < -DEEP)
     if deep.size:
         worst = deep[np.argsort(gaps[deep])][:3]
-        said = ", ".join(f"{names[i]!r} by {-gaps[i]:.3g} m" for i in worst)
-        raise ModelError(f"the start interpenetrates: {said}; lift the mechanism, or move the contacts")
+        said = ", ".join(f"{names[i]!r} by {-gaps[i]:.3g}" for i in worst)
+        words = "move what touches apart, and joints inside of their limits"
+        raise ModelError(f"the start interpenetrates (metres, radians): {said}; {words}", subject="q")

@@ -233,9 +233,9 @@ class Contact:
         if isinstance(self.other, Sphere) and not isinstance(self.shape, Sphere):
             raise ModelError("a box touches planes and heightfields; put spheres on its corners for other bodies")
         if not (is_number(self.friction) and np.isfinite(self.friction) and self.friction >= 0.0):
-            raise ModelError(f"friction={self.friction!r} must be a finite number >= 0")
+            raise ModelError(f"friction={self.friction!r} must be a finite number >= 0", subject="friction")
         if not (is_number(self.restitution) and 0.0 <= self.restitution <= 1.0):
-            raise ModelError(f"restitution={self.restitution!r} must be between 0 and 1")
+            raise ModelError(f"restitution={self.restitution!r} must be between 0 and 1", subject="restitution")
         if self.law not in LAWS:
             raise ModelError(f"law={self.law!r} is not one of {', '.join(map(repr, LAWS))}")
         if not self.name:
@@ -253,7 +253,7 @@ class JointLimits:
     def __post_init__(self) -> None:
         object.__setattr__(self, "joints", tuple(self.joints))
         if not (is_number(self.restitution) and 0.0 <= self.restitution <= 1.0):
-            raise ModelError(f"restitution={self.restitution!r} must be between 0 and 1")
+            raise ModelError(f"restitution={self.restitution!r} must be between 0 and 1", subject="restitution")
 
 
 CONTACT_CLASSES = (Sphere, Box, Plane, Heightfield, Contact, JointLimits)
@@ -302,7 +302,7 @@ def pairs_of(mechanism: Mechanism, contacts: Any, slots: int = 0) -> tuple[Conta
     names = [checked_name(each.name, "contact") for each in found]
     for name in names:
         if names.count(name) > 1:
-            raise ModelError(f"two contacts are called {name!r}: give one of them another name=")
+            raise ModelError(f"two contacts are called {name!r}: give one of them another name", subject=name)
     if not found:
         raise ModelError("contacts= holds nothing that could touch")
     return tuple(found)

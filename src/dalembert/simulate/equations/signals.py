@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dalembert.checks import called, floats, one_number
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, advised
 from dalembert.first_use import LaterModule
 from dalembert.kernel.bisection import count_below, count_up_to
 from dalembert.kernel.loops import compiled, invoke
@@ -157,10 +157,9 @@ class Signals:
         for name, (first, last) in self.ranges.items():
             slack = 1e-12 * max(abs(first), abs(low), abs(high))
             if low < first - slack or high > last + slack:
-                raise ModelError(
-                    f"known {name!r} is a table from t = {first:g} to {last:g}; the run goes from {t0:g} to {t1:g}. "
-                    "Give more values, or Table(..., extrapolate=True)"
-                )
+                words = f"known {name!r} is a table from t = {first:g} to {last:g}; the run goes from {t0:g} to {t1:g}"
+                advice = "give more values, or Table(..., extrapolate=True)", "give the table more lines"
+                raise ModelError(advised(words, *advice))
 
     def expressions(self, name: str, given: Any, derivatives: int, time: ca.SX) -> list[ca.SX]:
         """Return value and derivatives of one known quantity as expressions of time and signals."""

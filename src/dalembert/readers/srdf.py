@@ -1,0 +1,36 @@
+"""Poses of a robot by name: <group_state> elements of the SRDF file that lies beside a URDF file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from dalembert.errors import ModelError
+from dalembert.readers.xml_tree import numbers, read_xml
+
+Pose = dict[str, tuple[float, ...]]
+"""Values of joints by name: one number, or as many as the joint has coordinates."""
+
+
+def srdf_of(model: Path) -> Path | None:
+    """Return the SRDF file of a robot file: in its folder, or in a folder `srdf` beside that, called alike.
+
+    A robot of several forms often has one for all: "talos.srdf" serves "talos_full.urdf".
+    """
+    folders = (model.parent, model.parent.parent / "srdf")
+    files = [file for folder in folders for file in sorted(folder.glob("*.srdf"))]
+    alike = [file for file in files if model.stem.startswith(file.stem)]
+    return max(alike, key=lambda file: len(file.stem)) if alike else files[0] if len(files) == 1 else None
+
+
+def read_poses(model: Path) -> dict[str, Pose]:
+    """Return the poses of a robot file by name; several groups may have parts of one pose."""
+    file = srdf_of(model)
+    if file is None:
+        raise ModelError(f"{model} has no poses by name: there is no .srdf file beside it; give coordinates by name")
+    poses: dict[str, Pose] = {}
+    for state in read_xml(file).all("group_state"):
+        pose = poses.setdefault(state.attribute("name"), {})
+        for joint in state.all("joint"):
+            words = joint.attribute("value")
+            pose[joint.attribute("name")] = numbers(joint, words, len(words.split()), "a value of a pose")
+    return poses
