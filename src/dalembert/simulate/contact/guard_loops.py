@@ -360,9 +360,8 @@ def first_watched(w, h, watched, loose, ready, fired):
     """
     nodes, node_scale, limits = vector(w, AT.nodes), vector(w, AT.node_scale), vector(w, AT.limits)
     q1, v1, sums = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.sums)
-    signs, clock, direction_of = vector(w, AT.signs), vector(w, AT.clock), vector(w, AT.direction_of)
-    node_values, stages = matrix(w, AT.node_values), matrix(w, AT.stages)
-    tally = whole(w, AT.tally)
+    signs, clock = vector(w, AT.signs), vector(w, AT.clock)
+    node_values, tally = matrix(w, AT.node_values), whole(w, AT.tally)
     total = watched + loose.size
     if total == 0 or not h > 0.0:
         return SOUND, h, -2
@@ -381,19 +380,9 @@ def first_watched(w, h, watched, loose, ready, fired):
         for e in range(total):
             g[j, e] = values[e]
     begin(g[:, :total], count, scale)
-    # zeros at the start of a run count in the direction in which they are left
     if tally[BEGUN] == 0:
         tally[BEGUN] = 1
-        opened = False
-        for k in range(watched):
-            fired[k] = False
-            if signs[k] == 0.0 and g[1, k] != 0.0:
-                way = np.sign(g[1, k])
-                wanted = direction_of[k] == 0 or direction_of[k] == way
-                signs[k] = -way if wanted else way
-                fired[k] = wanted
-                opened = opened or wanted
-        if opened:
+        if left_at_start(w, watched, g, fired):
             return SOUND, 0.0, -1
     tolerance = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
     least = max(1e-10, tolerance / h)
@@ -413,49 +402,9 @@ def first_watched(w, h, watched, loose, ready, fired):
                 i = min(i, found)
                 continue
         if found != QUIET:
-            # who crosses as wanted between these nodes
-            best, who = np.inf, -2
-            K_kept = stages.copy()
-            for k in range(total):
-                low, high = s[i] * h, s[i + 1] * h
-                if k < watched:
-                    fired[k] = False
-                    crosses = signs[k] != 0.0 and signs[k] * g[i + 1, k] <= 0.0
-                    crosses = crosses and (g[i, k] != 0.0 or g[i + 1, k] != 0.0)
-                    crosses = crosses and (direction_of[k] == 0 or direction_of[k] == -signs[k])
-                    if not crosses:
-                        continue
-                    code, at = locate(
-                        w, WATCH, k, signs[k], low, high, signs[k] * g[i, k],
-                        signs[k] * g[i + 1, k], tolerance,
-                    )  # fmt: skip
-                    copy_rows(stages, K_kept)
-                    if code != SOUND:
-                        return code, h, -2
-                    if at < best:
-                        for o in range(k):
-                            fired[o] = False
-                        best, who = at, -1
-                    fired[k] = at <= best
-                elif g[i, k] > 0.0 and g[i + 1, k] <= 0.0:
-                    gap = loose[k - watched]
-                    code, at_high = guard(w, GAP, gap, 1.0, high)
-                    code2, at_low = guard(w, GAP, gap, 1.0, low) if low > 0.0 else (SOUND, g[i, k])
-                    copy_rows(stages, K_kept)
-                    if code != SOUND or code2 != SOUND:
-                        return max(code, code2), h, -2
-                    if at_high > 0.0:
-                        g[i + 1, k] = at_high
-                        continue
-                    code, at = locate(
-                        w, GAP, gap, 1.0, low if at_low > 0.0 else 0.0, high,
-                        max(at_low, 2.2e-308), at_high, tolerance,
-                    )  # fmt: skip
-                    copy_rows(stages, K_kept)
-                    if code != SOUND:
-                        return code, h, -2
-                    if at < best:
-                        best, who = at, gap
+            code, best, who = first_crossing(w, h, s[i], s[i + 1], g[i], g[i + 1], watched, loose, fired, tolerance)
+            if code != SOUND:
+                return code, h, -2
             if who > -2:
                 return SOUND, best, who
             copy_to(q1, end_q)
@@ -466,6 +415,70 @@ def first_watched(w, h, watched, loose, ready, fired):
                 signs[k] = np.sign(g[i + 1, k])
         i += 1
     return SOUND, h, -2
+
+
+@nested
+def left_at_start(w, watched, g, fired):
+    """Let zeros at the start of a run count in the direction in which they are left; return whether there are some."""
+    signs, direction_of = vector(w, AT.signs), vector(w, AT.direction_of)
+    left = False
+    for k in range(watched):
+        fired[k] = False
+        if signs[k] == 0.0 and g[1, k] != 0.0:
+            way = np.sign(g[1, k])
+            wanted = direction_of[k] == 0 or direction_of[k] == way
+            signs[k] = -way if wanted else way
+            fired[k] = wanted
+            left = left or wanted
+    return left
+
+
+@nested
+def first_crossing(w, h, first, last, g_first, g_last, watched, loose, fired, tolerance):
+    """Locate the first zero, in a direction that is wanted, between two nodes at parts of the step h.
+
+    Return how it ended, the length, and which kind, as `first_watched` does; a gap that the step does not close is
+    corrected in `g_last`.
+    """
+    signs, direction_of, stages = vector(w, AT.signs), vector(w, AT.direction_of), matrix(w, AT.stages)
+    best, who, low, high = np.inf, -2, first * h, last * h
+    kept_stages = stages.copy()
+    for k in range(watched):
+        fired[k] = False
+        crosses = signs[k] != 0.0 and signs[k] * g_last[k] <= 0.0
+        crosses = crosses and (g_first[k] != 0.0 or g_last[k] != 0.0)
+        crosses = crosses and (direction_of[k] == 0 or direction_of[k] == -signs[k])
+        if not crosses:
+            continue
+        code, at = locate(w, WATCH, k, signs[k], low, high, signs[k] * g_first[k], signs[k] * g_last[k], tolerance)
+        copy_rows(stages, kept_stages)
+        if code != SOUND:
+            return code, best, who
+        if at < best:
+            for o in range(k):
+                fired[o] = False
+            best, who = at, -1
+        fired[k] = at <= best
+    for k in range(watched, watched + loose.size):
+        if not (g_first[k] > 0.0 and g_last[k] <= 0.0):
+            continue
+        gap = loose[k - watched]
+        code, at_high = guard(w, GAP, gap, 1.0, high)
+        code2, at_low = guard(w, GAP, gap, 1.0, low) if low > 0.0 else (SOUND, g_first[k])
+        copy_rows(stages, kept_stages)
+        if code != SOUND or code2 != SOUND:
+            return max(code, code2), best, who
+        if at_high > 0.0:
+            g_last[k] = at_high
+            continue
+        low_end = low if at_low > 0.0 else 0.0
+        code, at = locate(w, GAP, gap, 1.0, low_end, high, max(at_low, 2.2e-308), at_high, tolerance)
+        copy_rows(stages, kept_stages)
+        if code != SOUND:
+            return code, best, who
+        if at < best:
+            best, who = at, gap
+    return SOUND, best, who
 
 
 @nested

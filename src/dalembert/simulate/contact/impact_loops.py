@@ -12,6 +12,7 @@ from dalembert.simulate.contact.array_loops import copy_to, dot, fill, substitut
 from dalembert.simulate.contact.cone_loops import ACCEPTED, block, other_rows, pose, solve_cones
 from dalembert.simulate.contact.memory import (
     AT,
+    ENDLESS,
     ENERGY_AFTER,
     ENERGY_BEFORE,
     HARD,
@@ -23,6 +24,7 @@ from dalembert.simulate.contact.memory import (
     RESIDUAL,
     SINGULAR,
     SOUND,
+    TERMS,
     UNIQUENESS,
 )
 from dalembert.simulate.contact.row_loops import INDEPENDENT, with_limbs
@@ -114,6 +116,36 @@ def strike(w, taking, plastic, impulses, after):
         if not np.isfinite(after[j]):
             return NOT_FINITE
     return SOUND
+
+
+@nested
+def strike_one_by_one(w, touching, plastic, impulses, after):
+    """Resolve impacts of contacts one after the other, the fastest first; write as `strike`; return how it ended."""
+    v, velocity, gapped = vector(w, AT.v), vector(w, AT.velocity), flags(w, AT.gapped)
+    calls, k = whole_matrix(w, AT.calls), touching.size
+    total, taking = np.zeros(3 * k), np.zeros(k, np.bool_)
+    for _ in range(10_000):
+        worst, slowest = -1, np.inf
+        fastest = 1.0
+        for i in range(k):
+            if gapped[i]:
+                fastest = max(fastest, abs(velocity[3 * i]))
+        for i in range(k):
+            if gapped[i] and touching[i] and velocity[3 * i] < slowest:
+                worst, slowest = i, velocity[3 * i]
+        if worst < 0 or slowest >= -1e-12 * fastest:
+            copy_to(impulses, total)
+            copy_to(after, v)
+            return SOUND
+        fill(taking, False)
+        taking[worst] = True
+        code = strike(w, taking, plastic, impulses, after)
+        if code != SOUND:
+            return code
+        total += impulses
+        copy_to(v, after)
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    return ENDLESS
 
 
 @nested

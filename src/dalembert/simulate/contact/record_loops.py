@@ -18,20 +18,24 @@ from dalembert.simulate.contact.memory import (
     END,
     EVENT_COUNT,
     EVERY,
+    FALLING,
     FRICTION_SUM,
     HEAT_SUM,
     HELD,
     KEPT_CONSTRAINTS,
     KNOWN,
+    NOTHING,
     OPEN,
     REDUNDANT,
     RESIDUAL,
+    RISING,
     SAMPLES,
     SLIP,
     SLIP_MINUS,
     SLIP_PLUS,
     START,
     STICK,
+    WHO,
     WORK,
     T,
 )
@@ -57,6 +61,31 @@ def note(w, t, i, old, new):
         tally[EVENT_COUNT] += 1
     if new == OPEN:
         rests[i] = np.inf
+
+
+@nested
+def note_zeros(w, watched, fired):
+    """Write zeros of the user's functions down, at the state of the run, and count them."""
+    tally, zeros, events = whole(w, AT.tally), whole(w, AT.zeros), matrix(w, AT.events)
+    signs, clock = vector(w, AT.signs), vector(w, AT.clock)
+    for e in range(watched):
+        if fired[e]:
+            if tally[EVENT_COUNT] < events.shape[0]:
+                row = events[tally[EVENT_COUNT]]
+                row[0], row[1], row[2], row[3] = clock[T], e, NOTHING, RISING if signs[e] < 0 else FALLING
+                tally[EVENT_COUNT] += 1
+            zeros[e] += 1
+
+
+@nested
+def is_terminal(w, watched, fired):
+    """Return whether a zero of the user's functions ends the run, and note which."""
+    tally, zeros, terminal = whole(w, AT.tally), whole(w, AT.zeros), whole(w, AT.terminal)
+    for e in range(watched):
+        if fired[e] and terminal[e] > 0 and zeros[e] >= terminal[e]:
+            tally[WHO] = e
+            return True
+    return False
 
 
 @nested

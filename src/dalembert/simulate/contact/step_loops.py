@@ -425,6 +425,14 @@ def paradox_at_end(w, h):
 
 
 @nested
+def stay(w):
+    """Make the start of the step its end."""
+    copy_to(vector(w, AT.q1), vector(w, AT.q0))
+    copy_to(vector(w, AT.v1), vector(w, AT.v0))
+    fill(vector(w, AT.sums), 0.0)
+
+
+@nested
 def go(w, h):
     """Move the run to the end of the step that was taken last; return how it ended."""
     q1, v1, q0 = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.q0)
