@@ -10,12 +10,10 @@ from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import cube, flags, matrix, vector, whole, whole_matrix
 from dalembert.simulate.contact.array_loops import copy_rows, copy_to
 from dalembert.simulate.contact.field_loops import (
-    BEYOND,
     DOUBLINGS,
     RADIUS,
     STEEP,
     TWIST,
-    WIDTH,
     field_of,
     gap_and_rate,
     is_point,
@@ -27,7 +25,7 @@ from dalembert.simulate.contact.field_loops import (
     set_cell,
     terms_at,
 )
-from dalembert.simulate.contact.guard_loops import EDGE, GAP, GRAZING, guard, locate
+from dalembert.simulate.contact.guard_loops import EDGE, GAP, guard, locate
 from dalembert.simulate.contact.memory import (
     ALONG,
     APART,
@@ -46,16 +44,23 @@ from dalembert.simulate.contact.memory import (
     T,
 )
 from dalembert.simulate.contact.step_loops import TRIALS, accepted, inside, interpolate, set_state, shot, stay
+from dalembert.simulate.limits import (
+    APPROACHING,
+    BESIDE_ZERO,
+    EDGE_WIDTH,
+    GRAZING,
+    OUTSIDE,
+    PINCHED,
+    POSITIVE,
+    SEEMS_TO_SINK,
+    TIME_ROUNDING,
+)
 
 LEAST_PART, MOST_LOOKS = 0.02, 2000
 """A step of which less than this part is certain after so many looks ends the run."""
 
-CLOSING, POLYNOMIAL, EARLY, ROUNDING = 1e-9, 4.0, 1e-3, 1e-6
-"""Approach, error of the polynomial in tolerances, first look at what opens, depth by which it may seem to sink."""
-
-BESIDE = 1e-10
-"""Part of a step beside the zero of its polynomial at which a zero is looked for."""
-
+POLYNOMIAL, EARLY = 4.0, 1e-3
+"""Error of the polynomial in tolerances, first look at what opens as a part of the step."""
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Bounds on the motion of shapes (see `bounds.py`), and the first zero that they leave possible.
@@ -228,7 +233,7 @@ def gap_in(w, i, h, ready):
     end[1], end[2] = gap_and_rate(w, i, f)
     L, within = gap_bounds(w, i, h)
     K = opening_bound(w, f, start, L, within)
-    width = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
+    width = max(limits[EVENT_TOLERANCE], TIME_ROUNDING * abs(clock[T]))
     slack = POLYNOMIAL * (limits[ATOL] + limits[RTOL])
     # nothing can happen: most steps end here
     lowest = least_value(start[0], start[1], start[2], end[0], end[1], end[2], L, K)
@@ -285,10 +290,10 @@ def opens(w, i, h, start, end, L, K):
     Return how it ended, the length up to which it is certain, whether it closes there, and whether it opens.
     """
     clock, tally, f = vector(w, AT.clock), whole(w, AT.tally), field_of(w, i)
-    if not start[2] < -CLOSING * (1.0 + L):
+    if not start[2] < -APPROACHING * (1.0 + L):
         sure = start[2] > 0.0 and np.isfinite(K)
         if sure and K * h < 2.0 * start[2] and not is_point(w, f):
-            start[1] = 2.2e-308
+            start[1] = POSITIVE
             return SOUND, h, False, True
         s = 1.9 * start[2] / K if sure else EARLY * h
         while s < h:
@@ -301,7 +306,7 @@ def opens(w, i, h, start, end, L, K):
             return SOUND, h, False, False
     if start[2] < 0.0:
         return SOUND, 0.0, True, False
-    if end[1] < -ROUNDING * abs(end[2]) * h:
+    if end[1] < -SEEMS_TO_SINK * abs(end[2]) * h:
         clock[DETAIL] = -end[1]
         tally[WHO] = i
         return PASSAGE, h, False, False
@@ -344,7 +349,7 @@ def pinch(w, i, h, found):
         s = s if a < s < b else 0.5 * (a + b)
         g, r = gap_inside(w, i, h, s)
         step = -g / r / h if r < 0.0 else 0.0
-        if abs(step) < 1e-13 or b - a < 1e-13:
+        if abs(step) < PINCHED or b - a < PINCHED:
             break
         if g > 0.0:
             a, ga = s, g
@@ -360,7 +365,7 @@ def pinch(w, i, h, found):
             s = new
     K_kept, above, below = stages.copy(), False, False
     for part in (-1.0, 1.0):
-        trial = s * h + part * BESIDE * h
+        trial = s * h + part * BESIDE_ZERO * h
         if not low < trial < high:
             continue
         code, g = guard(w, GAP, i, 1.0, trial)
@@ -401,7 +406,7 @@ def accepted_in_cells(w, h):
                 return ROLLING, h, False
             set_cell(w, f)
             rooms[f], leaving[f] = room_in(w, f), leaves(w, f)
-            at_hand = at_hand or (rooms[f] <= BEYOND and leaving[f])
+            at_hand = at_hand or (rooms[f] <= OUTSIDE and leaving[f])
     if at_hand:
         stay(w)
         return SOUND, 0.0, True
@@ -414,12 +419,12 @@ def accepted_in_cells(w, h):
         ends[f] = room_in(w, f) if closed[field_pair[f]] else 0.0
     found = False
     for f in range(count):
-        if ends[f] >= 0.0 or (ends[f] >= -BEYOND and not leaving[f]):
+        if ends[f] >= 0.0 or (ends[f] >= -OUTSIDE and not leaving[f]):
             continue
-        code, at = locate(w, EDGE, f, 1.0, 0.0, h, rooms[f], ends[f], WIDTH)
+        code, at = locate(w, EDGE, f, 1.0, 0.0, h, rooms[f], ends[f], EDGE_WIDTH)
         copy_rows(stages, K_kept)
         # right before it
-        back, before = WIDTH, 0.0
+        back, before = EDGE_WIDTH, 0.0
         while code == SOUND and at - back > 0.0:
             code, room = guard(w, EDGE, f, 1.0, at - back)
             copy_rows(stages, K_kept)
@@ -455,7 +460,7 @@ def step_behind(w):
         copy_to(normals[f], axes[field_pair[f], 0])
         if closed[field_pair[f]]:
             before = min(before, room_in(w, f))
-    time, room = WIDTH, np.inf
+    time, room = EDGE_WIDTH, np.inf
     for _ in range(DOUBLINGS):
         copy_to(chart_base, q0)
         for j in range(v0.size):
@@ -466,7 +471,7 @@ def step_behind(w):
         for f in range(field_pair.size):
             if closed[field_pair[f]]:
                 room = min(room, room_in(w, f))
-        if room < 0.0 or room > before + BEYOND:
+        if room < 0.0 or room > before + OUTSIDE:
             break
         time *= 2.0
     if room >= 0.0:

@@ -24,7 +24,7 @@ from dalembert.simulate.contact.memory import (
     UNRESOLVED,
     T,
 )
-from dalembert.simulate.contact.mode_loops import OPENING, WEAK, margins, motion
+from dalembert.simulate.contact.mode_loops import margins, motion
 from dalembert.simulate.contact.step_loops import inside, interpolate, set_state, shot
 from dalembert.simulate.events.isolate_loops import (
     CROSSING,
@@ -37,16 +37,24 @@ from dalembert.simulate.events.isolate_loops import (
     next_trial,
     verdict,
 )
+from dalembert.simulate.limits import (
+    AT_ENDS,
+    CHANGE_WIDTH,
+    GRAZING,
+    LEAST_PIECE,
+    NEAR,
+    OPENING,
+    POSITIVE,
+    TIME_ROUNDING,
+    WEAK,
+)
 
-NEAR, APART_POINTS = 1e-5, 4.0
-"""Part of a step from which the end of sticking is extrapolated, and how many of it lie between the points: rounding of
-the first is hardly magnified."""
+APART_POINTS = 4.0
+"""So many parts `NEAR` of a step lie between the points from which the end of sticking is extrapolated: rounding of the
+first is hardly magnified."""
 
-DIP, ENDS = 0.2, 1e-6
-"""A margin below this part of its largest may dip below zero between stages; stages this near to ends are ends."""
-
-GRAZING = 1e-11
-"""A gap that closes by less than this and opens again within a step is none, metres."""
+DIP = 0.2
+"""A margin below this part of its largest may dip below zero between stages."""
 
 MARGIN, GAP, WATCH, EDGE = range(4)
 """Guards whose zeros are located by steps of full order."""
@@ -106,7 +114,7 @@ def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
     A change of mode is stepped to; who looks for something else steps there when the first of all is known.
     """
     bracket, widths = np.zeros(5), np.zeros(3)
-    bracket[0], bracket[1], bracket[2], bracket[3] = low, at_low if at_low > 0.0 else 2.2e-308, high, at_high
+    bracket[0], bracket[1], bracket[2], bracket[3] = low, at_low if at_low > 0.0 else POSITIVE, high, at_high
     fill(widths, np.inf)
     for trial in range(200):
         low, high = bracket[0], bracket[2]
@@ -149,7 +157,7 @@ def first_change(w, h):
         closed = closed or closed_[i]
     if not closed or not h > 0.0:
         return SOUND, h, False
-    tolerance = max(1e-13, limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
+    tolerance = max(CHANGE_WIDTH, limits[EVENT_TOLERANCE], TIME_ROUNDING * abs(clock[T]))
     code, end = guard_here(w, MARGIN, 0, 1.0, h)
     if code != SOUND:
         return code, h, False
@@ -294,11 +302,11 @@ def doubtful(w, times, h, looks):
         if where < 0 or lowest >= DIP * largest:
             continue
         s = times[order[where]]
-        if not ENDS < s < 1.0 - ENDS:
+        if not AT_ENDS < s < 1.0 - AT_ENDS:
             continue
         for o in range(order.size):
             s = times[order[o]]
-            if stage_margins[order[o], g] < DIP * largest and ENDS < s < 1.0 - ENDS and count < looks.size - 1:
+            if stage_margins[order[o], g] < DIP * largest and AT_ENDS < s < 1.0 - AT_ENDS and count < looks.size - 1:
                 looks[count] = s * h
                 count += 1
     for a in range(1, count):
@@ -384,8 +392,8 @@ def first_watched(w, h, watched, loose, ready, fired):
         tally[BEGUN] = 1
         if left_at_start(w, watched, g, fired):
             return SOUND, 0.0, -1
-    tolerance = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
-    least = max(1e-10, tolerance / h)
+    tolerance = max(limits[EVENT_TOLERANCE], TIME_ROUNDING * abs(clock[T]))
+    least = max(LEAST_PIECE, tolerance / h)
     i, added = 0, 0
     while i < count - 1:
         found = verdict(s[:count], g[:count, :total], count, i, least)
@@ -472,7 +480,7 @@ def first_crossing(w, h, first, last, g_first, g_last, watched, loose, fired, to
             g_last[k] = at_high
             continue
         low_end = low if at_low > 0.0 else 0.0
-        code, at = locate(w, GAP, gap, 1.0, low_end, high, max(at_low, 2.2e-308), at_high, tolerance)
+        code, at = locate(w, GAP, gap, 1.0, low_end, high, max(at_low, POSITIVE), at_high, tolerance)
         copy_rows(stages, kept_stages)
         if code != SOUND:
             return code, best, who

@@ -39,7 +39,7 @@ from dalembert.simulate.contact.memory import (
     WORK,
     T,
 )
-from dalembert.simulate.contact.mode_loops import WEAK
+from dalembert.simulate.limits import SAME_INSTANT, WEAK
 
 UNIQUE, REDUNDANT_ROWS, HELD_STILL = int(Status.UNIQUE), int(Status.REDUNDANT), int(Status.HELD)
 """Verdicts of a solve, as compiled loops read them."""
@@ -207,7 +207,7 @@ def asked(w, k):
     """Return the time of sample k; what misses the end of the run by rounding is the end."""
     clock = vector(w, AT.clock)
     t = clock[START] + k * clock[EVERY]
-    return clock[END] if abs(t - clock[END]) <= 8 * 2.2e-16 * max(abs(clock[START]), abs(clock[END])) else t
+    return clock[END] if abs(t - clock[END]) <= SAME_INSTANT * max(abs(clock[START]), abs(clock[END])) else t
 
 
 # ----------------------------------------------------------------------------------------------------------------------

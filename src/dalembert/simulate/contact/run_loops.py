@@ -80,12 +80,10 @@ from dalembert.simulate.contact.transition_loops import (
     touches,
     transit,
 )
+from dalembert.simulate.limits import AT_STOP, CHATTER_TIME
 
 AT_ONCE = 1000
 """Events without a step at most."""
-
-CHATTER, CHATTER_TIME = 30, 1e-7
-"""So many changes of mode within this part of the run are an accumulation."""
 
 
 @nested
@@ -341,9 +339,9 @@ def step(w, watched, loose_all, ready, fired):
             strikes = strikes or kind >= 0
     end = t + h
     if not (changed or strikes or edge):
-        if end >= stop - 1e-15 * abs(stop):
+        if end >= stop - AT_STOP * abs(stop):
             end = stop
-        elif due - end <= 1e-15 * abs(end):
+        elif due - end <= AT_STOP * abs(end):
             end = due
     if clock[EVERY] > 0.0:
         code = sample_on_the_way(w, end)

@@ -45,24 +45,26 @@ from dalembert.simulate.contact.memory import (
     WHO,
     T,
 )
-from dalembert.simulate.contact.mode_loops import OPENING, STILL, WEAK, motion
+from dalembert.simulate.contact.mode_loops import motion
 from dalembert.simulate.contact.projection_loops import project
 from dalembert.simulate.contact.record_loops import note, word_of
 from dalembert.simulate.contact.row_loops import choose, free_motions, see_limbs
 from dalembert.simulate.contact.step_loops import set_state
-
-TOUCHING, SLOW = 1e-9, 1e-3
-"""Gaps that touch (m), separation within impacts that pile up (m/s)."""
+from dalembert.simulate.limits import (
+    AT_REST,
+    CLINGS,
+    OPENING,
+    SAME_INSTANT,
+    SLOW,
+    STILL,
+    STRAIGHT,
+    TOUCHING,
+    TURNED_AWAY,
+    WEAK,
+)
 
 CHANGES = 50
 """Changes of mode at one instant at most."""
-
-CLINGS = 1e-6
-"""A massless foot that lands may pull by this part of the largest force: rounding of the moment at which it lands."""
-
-REST_PART = 1e-11
-"""Relative velocities up to this part of what they are summed from are zero where contacts come to rest."""
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Modes that hold: who opens, sticks, slips.
@@ -342,7 +344,7 @@ def close(w, stays):
         if not closed[i] or tangents[i] == 0 or (gapped[i] and not static(w, i) > 0.0):
             slides[i] = False
             continue
-        slides[i], slow[i] = speed > STILL if gapped[i] else speed > REST_PART * terms_of(w, i) and speed > 0.0, 0.0
+        slides[i], slow[i] = speed > STILL if gapped[i] else speed > AT_REST * terms_of(w, i) and speed > 0.0, 0.0
         if slides[i]:
             direction[i, 0], direction[i, 1] = x / speed, y / speed
         if not gapped[i] and word_of(w, i) != word:
@@ -384,7 +386,7 @@ def do_change(w):
             along = x * direction[i, 0] + y * direction[i, 1]
             if along > 0.0:
                 continue
-            if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(STILL, 1e-6 * terms_of(w, i)):
+            if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(STILL, TURNED_AWAY * terms_of(w, i)):
                 continue  # its path has turned by a right angle: it slides on
             slides[i], arrived = False, True
     # those that let go although nothing is seen of it yet
@@ -396,7 +398,7 @@ def do_change(w):
     for i in range(k):
         if arrived and closed[i] and slides[i]:
             x, y = velocity[3 * i + 1], velocity[3 * i + 2]
-            if np.sqrt(x * x + y * y) <= REST_PART * terms_of(w, i):
+            if np.sqrt(x * x + y * y) <= AT_REST * terms_of(w, i):
                 slides[i] = False
     code = do_settle(w)
     for i in range(k):
@@ -470,9 +472,9 @@ def plane_limit(w):
             slowing = -(x * contact_rate[3 * i + 1] + y * contact_rate[3 * i + 2])
             # only where the path bends: a straight one ends at a zero of its speed
             bend = abs(x * contact_rate[3 * i + 2] - y * contact_rate[3 * i + 1])
-            if slowing > 0.0 and bend > 1e-9 * slowing:
+            if slowing > 0.0 and bend > STRAIGHT * slowing:
                 left = (x * x + y * y) / slowing
-                if left <= max(limits[EVENT_TOLERANCE], 8 * 2.2e-16 * abs(clock[T])):
+                if left <= max(limits[EVENT_TOLERANCE], SAME_INSTANT * abs(clock[T])):
                     return 0.0
                 longest = min(longest, 0.5 * left)
     return longest
@@ -492,7 +494,7 @@ def rest_planes(w):
         if closed[i] and slides[i] and tangents[i] == 2:
             x, y = velocity[3 * i + 1], velocity[3 * i + 2]
             slowing = -(x * contact_rate[3 * i + 1] + y * contact_rate[3 * i + 2])
-            if slowing > 0.0 and (x * x + y * y) / slowing <= max(limits[EVENT_TOLERANCE], 8 * 2.2e-16 * abs(t)):
+            if slowing > 0.0 and (x * x + y * y) / slowing <= max(limits[EVENT_TOLERANCE], SAME_INSTANT * abs(t)):
                 slides[i] = False
     code = transit(w, SETTLE)
     for i in range(k):
@@ -537,7 +539,7 @@ def first_modes(w):
         closed[i] = not gapped[i]
         x, y = velocity[3 * i + 1], velocity[3 * i + 2]
         speed = np.sqrt(x * x + y * y)
-        slides[i] = closed[i] and speed > REST_PART * terms_of(w, i)
+        slides[i] = closed[i] and speed > AT_REST * terms_of(w, i)
         if slides[i]:
             direction[i, 0], direction[i, 1] = x / speed, y / speed
     choose(w)
