@@ -82,7 +82,7 @@ def test_pages_name_only_what_exists():
 
 def test_limits_have_names():
     """Where ranks and verdicts are decided, small numbers are constants with a name, not part of a comparison."""
-    rooms = ("kkt", "friction", "model", "tree", "large", "tableau")
+    rooms = ("kkt", "friction", "model", "tree", "large", "tableau", "simulate")
     for file in sorted(path for room in rooms for path in (ROOT / "src/dalembert" / room).rglob("*.py")):
         for function in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(function, ast.FunctionDef):

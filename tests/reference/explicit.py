@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalembert.simulate.equations.evaluate import Chart
-from dalembert.simulate.steppers.advance_loops import LEAST, MOST, SAFETY
+from dalembert.simulate.limits import CLOSED, GROW, SAFETY, SHRINK
 from dalembert.simulate.steppers.explicit import pair_of, scale_places
-from dalembert.simulate.steppers.explicit_loops import CLOSED, MOST_CLOSING, RungeKuttaPair
+from dalembert.simulate.steppers.explicit_loops import MOST_CLOSING, RungeKuttaPair
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -90,10 +90,10 @@ class Plain:
             ratio = self.error_ratio(q, v, K, y, taken)
             power = np.inf if ratio == 0.0 else SAFETY * ratio ** (-1.0 / self.pair.order)
             if not ratio < 1.0:
-                h, rejected = taken * max(LEAST, power), True
+                h, rejected = taken * max(SHRINK, power), True
                 continue
             if not (last and taken < 0.99 * h):
-                h = taken * (min(1.0, power) if rejected else min(MOST, max(LEAST, power)))
+                h = taken * (min(1.0, power) if rejected else min(GROW, max(SHRINK, power)))
             t, rejected = (end if last else t + taken), False
             q, v = self.settle(t, q, y)
             found.append((t, q, v))

@@ -18,6 +18,7 @@ from dalembert.simulate.equations.callbacks import CallError, as_user_error, gua
 from dalembert.simulate.equations.controller import Controller, controller
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
+from dalembert.simulate.limits import CONSISTENT, DECAY_DIFFERENCE, ON_MANIFOLD
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
 from dalembert.simulate.session import RunSettings, Session, rank_of
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
@@ -86,9 +87,6 @@ STIFF = 2e4
 
 LOOSE, LONG = 1e-5, 1e4
 """Tolerances from LOOSE on let the energy of a run of more than LONG steps drift: symplectic steps keep it."""
-
-DIFFERENCE = 1e-6
-"""Step of the differences by which decays are estimated."""
 
 
 def choose(
@@ -167,14 +165,14 @@ def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0
         ends = []
         for sign in (1.0, -1.0):
             speed = v.copy()
-            speed[j] += sign * DIFFERENCE
+            speed[j] += sign * DECAY_DIFFERENCE
             try:
                 force = tau(t, q, speed)
                 a, _, _ = system.forward(q, speed, force, t)
             except (ModelError, ShapeError):
                 return 0.0
             ends.append(a)
-        slopes[:, j] = (ends[0] - ends[1]) / (2 * DIFFERENCE)
+        slopes[:, j] = (ends[0] - ends[1]) / (2 * DECAY_DIFFERENCE)
     if not np.isfinite(slopes).all():
         return 0.0
     return float(max(0.0, -np.linalg.eigvals(slopes).real.min(initial=0.0)))
@@ -184,15 +182,8 @@ def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0
 # `da.simulate`: one entry for every kind of system.
 
 
-CONSISTENT = 1e-6
-"""Initial states may miss the constraints by this part of the system's size (or so many radians, per second for
-velocities), and are then put onto them."""
-
 LEAST_GAP = 0.999
 """Part of the residuals that remains where a configuration has the least gap around it."""
-
-ON_MANIFOLD = 1e-13
-"""States that miss the constraints by less of that size are taken as they are: a run can be repeated bit for bit."""
 
 
 def simulate(

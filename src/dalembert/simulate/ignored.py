@@ -13,13 +13,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dalembert.errors import Advised, reworded
+from dalembert.simulate.limits import BEYOND_LIMIT
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-
-BEYOND = 1e-9
-"""Samples are beyond a limit by more than this part of it (and of one radian or metre)."""
 
 NAMED = 6
 """So many joints, or effects, are named, of more only the number."""
@@ -132,7 +130,10 @@ def _passed(blocks: Sequence[Mapping[str, Array]], part: slice, lower: Array, up
     """Return the words with the first time at which samples lie beyond limits, or nothing."""
     for block in blocks:
         q = block["q"][:, part]
-        below, above = q < lower - BEYOND * (1.0 + np.abs(lower)), q > upper + BEYOND * (1.0 + np.abs(upper))
+        below, above = (
+            q < lower - BEYOND_LIMIT * (1.0 + np.abs(lower)),
+            q > upper + BEYOND_LIMIT * (1.0 + np.abs(upper)),
+        )
         beyond = (below | above).any(axis=1)
         if beyond.any():
             return [f"{words} (passed at t = {block['t'][np.argmax(beyond)]:.9g} s)"]

@@ -19,6 +19,7 @@ from dalembert.simulate.equations.lagrangian_system import in_time
 from dalembert.simulate.events.asked import Event, named_events
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.ignored import SIMPLIFIED, Ignored, ignored_data, missing_effects, with_ignored
+from dalembert.simulate.limits import SLOPE_OF_RUN
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.result import Result
 from dalembert.simulate.samples import asked_times, checked_breaks, refuse_too_many
@@ -37,9 +38,6 @@ NOT_TAKEN = {
     "step": "implicit steppers choose their steps by rtol and atol; max_step= bounds them",
 }
 """What runs in implicit form do not take, and what to do instead."""
-
-BESIDE = 1e-6
-"""Part of the run over which the direction of an event is seen."""
 
 
 class DenseRun:
@@ -193,7 +191,7 @@ def _way(problem: Problem, result: Result, k: int, t: float) -> str:
     span = abs(float(result.sol.t[-1]) - float(result.sol.t[0]))
     low, high = sorted((float(result.sol.t[0]), float(result.sol.t[-1])))
     ends = []
-    for at in (max(low, t - BESIDE * span), min(high, t + BESIDE * span)):
+    for at in (max(low, t - SLOPE_OF_RUN * span), min(high, t + SLOPE_OF_RUN * span)):
         x = result.sol(at)
         if problem.events.expressions is None:
             ends.append(float(event.g(at, x)))

@@ -13,11 +13,9 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.model.mechanism.ranks import GenericRank, distances
+from dalembert.simulate.limits import PASSED
 from dalembert.simulate.trajectory import Trajectory, interpolated
 from dalembert.types import Array
-
-PASSED = 3e-3
-"""Part of the usual distance below which a configuration is passed as a singular one."""
 
 FALLS = 0.5
 """Part of the usual distance below which a place may lie next to a passage."""

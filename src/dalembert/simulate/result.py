@@ -15,6 +15,7 @@ from dalembert.kkt.limits import DOUBT
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.names import near_matches
 from dalembert.simulate.equations.consistent import scales
+from dalembert.simulate.limits import LEAST_NORM
 from dalembert.simulate.steppers.interpolation import DenseOutput
 from dalembert.types import Array
 
@@ -251,4 +252,4 @@ def _solved(K: Array, b: Array, first: int) -> Array:
 def _least_norm(across: Array, lam: Array) -> Array:
     """Return the multipliers of least norm with the same forces A^T lam."""
     pushes = np.einsum("nij,nj->ni", across, lam)
-    return np.einsum("nij,nj->ni", np.linalg.pinv(across, rcond=1e-9), pushes)
+    return np.einsum("nij,nj->ni", np.linalg.pinv(across, rcond=LEAST_NORM), pushes)

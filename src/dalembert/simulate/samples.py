@@ -7,38 +7,33 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.simulate.limits import ON_THE_GRID, SAME_INSTANT
 from dalembert.types import Array
-
-ROUNDING = 8 * np.finfo(float).eps
-"""Part of the times by which start + k every may miss the end of a run and still be it; as in `advance_loops.py`."""
 
 MOST_SAMPLES = 10**8
 """More samples than this are a mistake: they do not fit into the memory."""
-
-ON_THE_GRID = 1e-9
-"""Part of a step by which a time may miss the end of one and still be it."""
 
 
 def asked_time(start: float, end: float, every: float, k: int) -> float:
     """Return the time of sample k, start + k every; what misses the end of the run by rounding is the end."""
     t = start + k * every
-    return end if abs(t - end) <= ROUNDING * max(abs(start), abs(end)) else t
+    return end if abs(t - end) <= SAME_INSTANT * max(abs(start), abs(end)) else t
 
 
 def asked_times(start: float, end: float, every: float) -> Array:
     """Return all times at which `every` asks for samples: start + k every up to the end, and the end."""
     times = start + every * np.arange(int(np.ceil((end - start) / every)) + 2)
-    times[np.abs(times - end) <= ROUNDING * max(abs(start), abs(end))] = end
+    times[np.abs(times - end) <= SAME_INSTANT * max(abs(start), abs(end))] = end
     return np.append(times[times < end], end)
 
 
 def snapped(t: Array, start: float, end: float, every: float | None) -> Array:
     """Return times of steps with those that are asked times, or the end, but for rounding set to these."""
-    t = np.where(np.abs(t - end) <= ROUNDING * max(abs(start), abs(end)), end, t)
+    t = np.where(np.abs(t - end) <= SAME_INSTANT * max(abs(start), abs(end)), end, t)
     if every is None:
         return t
     asked = start + np.round((t - start) / every) * every
-    asked[np.abs(asked - end) <= ROUNDING * max(abs(start), abs(end))] = end
+    asked[np.abs(asked - end) <= SAME_INSTANT * max(abs(start), abs(end))] = end
     return np.where(np.abs(asked - t) <= ON_THE_GRID * every, asked, t)
 
 

@@ -13,6 +13,7 @@ from dalembert.checks import floats, one_number, whole_number
 from dalembert.errors import ModelError, ShapeError
 from dalembert.names import near_matches
 from dalembert.simulate.equations.dae import DAE
+from dalembert.simulate.limits import LEAST_RTOL
 from dalembert.simulate.steppers.newton_loops import NEWTON_SHARE
 from dalembert.types import Array
 
@@ -20,7 +21,6 @@ IMPLICIT = ("bdf", "radau", "ida")
 """Steppers of F(t, x, x') = 0; `entry.METHODS` has all."""
 
 MOST_ORDER = 6
-LEAST_RTOL = 1e-14
 REALS = ("rtol", "max_step", "first_step", "newton")
 WHOLES = ("max_order", "max_steps")
 

@@ -16,6 +16,7 @@ from dalembert.first_use import PICTURES, REPORTS
 from dalembert.model.energy import Energy
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord, ImpactRecord
+from dalembert.simulate.limits import NO_STEP
 from dalembert.simulate.session import Session
 from dalembert.simulate.table import rate_name
 from dalembert.types import Array
@@ -31,11 +32,6 @@ if TYPE_CHECKING:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # States between samples: the run continued from the sample before, with its own tolerances.
-
-
-NEXT_TO = 1e-14
-"""Times that differ by this part of the time itself are told apart by rounding alone: no step leads from one to the
-other."""
 
 
 def states_between(run: Trajectory, t: Any) -> tuple[Array, Array]:
@@ -62,7 +58,7 @@ def _continued(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
 
     s: Session | None = run.session
     dt = t - float(run.t[i])
-    if dt <= NEXT_TO * max(abs(t), abs(float(run.t[-1]))):
+    if dt <= NO_STEP * max(abs(t), abs(float(run.t[-1]))):
         return run.moving.integrate(run.q[i], dt * run.v[i]), run.v[i] + dt * run.acceleration[i]
     if s is None or s.settings.method in WITH_CONTACTS or s.extra.get("controller missing"):
         return interpolated(run, i, t)

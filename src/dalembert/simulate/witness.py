@@ -18,6 +18,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.simulate.limits import ENERGY_ROUNDING
 from dalembert.simulate.trajectory import Trajectory
 from dalembert.types import Array
 
@@ -26,9 +27,6 @@ SAFE = 5.0
 
 ONE_STEP = 30.0
 """Times the tolerance of a step, in one step: usual ones change the energy by less than a tenth of it."""
-
-ROUNDING = 1e-14
-"""Part of the energies that a step may round."""
 
 MOST_SAMPLES = 256
 """Samples at which the sizes of momenta and forces, and rows that move by themselves, are looked at."""
@@ -51,7 +49,7 @@ def broken_balance(run: Trajectory) -> str:
             return ""
         residual = np.maximum(residual, 0.0) if _damped(m) else np.abs(residual)
         level = float(np.abs(run.kinetic).max() + np.abs(run.potential).max())
-        rounding = ROUNDING * (run.steps + 10) * level
+        rounding = ENERGY_ROUNDING * (run.steps + 10) * level
         if s.step is not None:
             return _jump(run, rounding)
         some = slice(None, None, max(1, run.t.size // MOST_SAMPLES))
@@ -59,7 +57,7 @@ def broken_balance(run: Trajectory) -> str:
         allowed = SAFE * run.steps * float(worth.max(initial=0.0)) + rounding
     worst = int(np.argmax(residual))
     if residual[worst] <= allowed:
-        return _one_step(run, 10.0 * ROUNDING * level) if s.every is None else ""
+        return _one_step(run, 10.0 * ENERGY_ROUNDING * level) if s.every is None else ""
     first = int(np.argmax(residual > allowed))
     return (
         f"the energy balance is off by {residual[worst]:.3g} J, where {run.steps} steps at rtol={s.rtol:g}, "

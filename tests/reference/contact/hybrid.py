@@ -14,7 +14,7 @@ from dalembert.simulate.contact.samples import guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.entry import prepare
 from dalembert.simulate.equations.evaluate import Chart, Forces
-from dalembert.simulate.events.record import GAIN
+from dalembert.simulate.limits import IMPACT_GAIN
 from dalembert.simulate.samples import asked_time, bounds_between
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers.explicit_events import say_unresolved
@@ -166,7 +166,7 @@ class Hybrid:
         before = self.here
         self.here, heat = self.switch.impact(before)
         self.rows.heat += heat
-        if heat < -GAIN * float(before.v @ before.motion.x.M @ before.v):
+        if heat < -IMPACT_GAIN * float(before.v @ before.motion.x.M @ before.v):
             self.gains[1:] = self.gains[1:] if self.gains[COUNT] else (-heat, before.t)
             self.gains[COUNT] += 1
         self.switch.rest(self.here.t)

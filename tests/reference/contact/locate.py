@@ -10,8 +10,9 @@ import numpy as np
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.simulate.events.isolate import TRIALS, GapPoint, first_zero, locate_zero
-from dalembert.simulate.events.isolate_loops import GRID, LEAST
+from dalembert.simulate.events.isolate_loops import GRID
 from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.limits import LEAST_PIECE
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers.explicit_events import pieces
 from tests.reference.contact.bounds import MotionBounds
@@ -387,7 +388,7 @@ class Locator:
         opened = w.opened(values)
         if opened:
             return nothing, opened
-        least = max(LEAST, self.tolerance(here) / shot.h)
+        least = max(LEAST_PIECE, self.tolerance(here) / shot.h)
         for low, high, start, ends, certain in pieces(values, least, MOST_NODES):
             w.unresolved += not certain
             crossed = w.crossed(start, ends)

@@ -12,11 +12,12 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt import Status
 from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
-from dalembert.simulate.contact.complementarity import SOLVED, Inverse, Limbs, complementarity, stiffened
+from dalembert.simulate.contact.complementarity import Inverse, Limbs, complementarity, stiffened
 from dalembert.simulate.contact.geometry import Geometry, State
 from dalembert.simulate.dormand_prince import DOP853
 from dalembert.simulate.dry.explicit import DOP853_TABLE
 from dalembert.simulate.equations.evaluate import Chart, Forces
+from dalembert.simulate.limits import REDUNDANT_RESIDUAL
 from dalembert.simulate.session import RunSettings
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -263,7 +264,7 @@ class ModeDynamics:
         except np.linalg.LinAlgError:
             return self.decided(q, v, t)
         residual = float(np.abs(K @ found - right).max() / (1.0 + np.abs(right).max()))
-        if not (residual <= SOLVED and error <= CERTAIN):
+        if not (residual <= REDUNDANT_RESIDUAL and error <= CERTAIN):
             return self.decided(q, v, t)
         r = np.zeros(3 * self.k)
         r[R] = -found[n + m : n + m + R.size]

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from dalembert.simulate import Event, Problem, from_expressions
-from dalembert.simulate.events.isolate_loops import LEAST
+from dalembert.simulate.limits import LEAST_PIECE
 from dalembert.simulate.steppers.explicit_events import pieces
 
 METHODS = ("bdf", "radau")
@@ -73,7 +73,7 @@ def test_the_search_finds_what_dense_sampling_finds(seed):
     wanted = np.flatnonzero(dense[1:] * dense[:-1] < 0) / 200_000
     found = [
         (low, high)
-        for low, high, g_low, g_high, certain in pieces(lambda s: np.array([value(s)]), LEAST, 4000)
+        for low, high, g_low, g_high, certain in pieces(lambda s: np.array([value(s)]), LEAST_PIECE, 4000)
         if g_low[0] * g_high[0] < 0 and certain
     ]
     assert len(found) == len(wanted)
@@ -91,6 +91,6 @@ def test_no_zero_hides_where_a_piece_holds_a_whole_period(periods, growth):
         first, last = shift / np.pi, 2 * periods * (1 + growth) + shift / np.pi
         found = sum(
             g_low[0] * g_high[0] < 0 and certain
-            for _, _, g_low, g_high, certain in pieces(lambda s, v=value: np.array([v(s)]), LEAST, 8000)
+            for _, _, g_low, g_high, certain in pieces(lambda s, v=value: np.array([v(s)]), LEAST_PIECE, 8000)
         )
         assert found == np.floor(last) - np.ceil(first) + 1

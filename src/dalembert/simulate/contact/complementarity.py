@@ -10,12 +10,25 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.friction.limits import AIM
 from dalembert.friction.problem import FIXED, UNILATERAL
 from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import BUILT, CERTAIN
 from dalembert.kkt.residual import estimated
 from dalembert.kkt.rows import row_structure
-from dalembert.simulate.steppers.moreau_loops import NOTHING, expansion, missed_laws
+from dalembert.simulate.limits import (
+    ACCEPTED,
+    CONE_NEWTON,
+    CONE_SWEEPS,
+    CONFLICT,
+    CONTRADICTION,
+    FAR_FROM_SINGULAR,
+    LEAST_SQUARES,
+    NO_VELOCITY,
+    REDUNDANT_RESIDUAL,
+    SEEN,
+)
+from dalembert.simulate.steppers.moreau_loops import expansion, missed_laws
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -29,19 +42,6 @@ from dalembert.types import Array
 # solved by `friction/cones`. Newton's restitution: u_N+ + e u_N- in place of u_N. Poisson's: a first problem
 # without restitution gives r_c, a second one r_N >= e r_c with friction in the cone of that r_N (Glocker, Pfeiffer
 # 1995).
-
-
-TOLERANCE, ACCEPTED = 1e-13, 1e-8
-"""What the kernel aims at, and what counts as an answer, relative to the terms."""
-
-SWEEPS, NEWTON = 12, 400
-"""Sweeps and steps of Newton's method that the kernel may take."""
-
-CONFLICT = 1e-3
-"""Contacts that miss their laws by more than this part of the worst take part in a contradiction."""
-
-SOLVED, CONTRADICTION = 1e-9, 1e-5
-"""Residuals, relative to the data: above the first rows are redundant, above the second they contradict each other."""
 
 
 ORDERS = ("simultaneous", "sequential")
@@ -96,12 +96,12 @@ class Inverse:
         try:
             x, error = estimated(self.K, right, self.n)
             self.status, self.residual = Status.UNIQUE, float(np.abs(self.K @ x - right).max(initial=0.0) / size)
-            if not (self.residual <= SOLVED and error <= CERTAIN):
+            if not (self.residual <= REDUNDANT_RESIDUAL and error <= CERTAIN):
                 raise np.linalg.LinAlgError
         except np.linalg.LinAlgError:
             if not np.isfinite(right).all() or not np.isfinite(self.K).all():
                 raise SolvabilityError("the motion is no longer finite") from None
-            x, _, rank, _ = np.linalg.lstsq(self.K, right, rcond=1e-12)
+            x, _, rank, _ = np.linalg.lstsq(self.K, right, rcond=LEAST_SQUARES)
             self.status, self.residual = Status.REDUNDANT, float(np.abs(self.K @ x - right).max(initial=0.0) / size)
             if not self.residual <= CONTRADICTION:
                 self._refuse(right)
@@ -190,7 +190,7 @@ def complementarity(
     residual, _, _ = solve_contacts(
         np.ascontiguousarray(G[np.ix_(keep, keep)]), np.ascontiguousarray(g[keep]), first,
         np.where(given, limits, mu).astype(float), COULOMB, np.where(given, FIXED, UNILATERAL).astype(np.int64),
-        slides, s[keep], r, TOLERANCE, SWEEPS, NEWTON,
+        slides, s[keep], r, AIM, CONE_SWEEPS, CONE_NEWTON,
     )  # fmt: skip
     full, missed = np.zeros(3 * k), np.zeros(k)
     full[keep] = r
@@ -209,7 +209,7 @@ def _rows_of(G: Array, i: int, given: bool, frictional: bool) -> list[int]:
 
 def _missed_limits(G: Array, g: Array, limits: Array, r: Array) -> Array:
     """Return per contact without a normal by how much it misses its law, relative to the data: the natural map."""
-    missed, scale = np.zeros(limits.size), max(NOTHING, float(np.abs(g).max(initial=0.0)))
+    missed, scale = np.zeros(limits.size), max(NO_VELOCITY, float(np.abs(g).max(initial=0.0)))
     for i in np.flatnonzero(limits > 0.0):
         place = slice(3 * i + 1, 3 * i + 3)
         rho = float(np.diagonal(G)[place].max())
@@ -250,13 +250,6 @@ def impact_impulses(
 # rho > 0, and is definite where the contacts cover all of N (condition 33). What they do not cover is held: H^T v = 0.
 # Nothing resists a limb without mass, so it lands without rebound, and its foot must not be pushed out of its cone.
 # Source: A. M. Johnson, S. E. Burden, D. E. Koditschek, Int. J. Robotics Research 35 (2016) 1354-1392.
-
-
-FAR_FROM_SINGULAR = 1e-4
-"""Roots of pivots of a scaled mass matrix above this are no rounding."""
-
-SEEN = 1e-9
-"""Contact rows whose entries along massless motions are below this part of the row do not see them."""
 
 
 class Limbs:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.friction.cones.sweeps import COULOMB, attempt
+from dalembert.friction.limits import AIM, EXPLAINED
 from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
@@ -35,19 +36,7 @@ from dalembert.simulate.contact.memory import (
     SOUND,
 )
 from dalembert.simulate.contact.row_loops import entry, with_limbs
-
-TOLERANCE, ACCEPTED, SWEEPS, NEWTON = 1e-13, 1e-8, 12, 400
-"""What complementarity aims at, and what counts as an answer, relative to the data."""
-
-SHARED = 1e-8
-"""Part of the largest entry that makes the matrix of contacts that share their load regular."""
-
-BEYOND = 1e8
-"""Reactions this many times those that would stop what is seen cannot be explained by the data."""
-
-SLIPS = 1e-7
-"""Accelerations of massless feet below this part of the largest are none."""
-
+from dalembert.simulate.limits import ACCEPTED, CONE_NEWTON, CONE_SWEEPS, EVEN_SHARES, NO_VELOCITY, SLIPS
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The problem of all closed contacts.
@@ -139,8 +128,8 @@ def pose(w, taking, impulses):
 def shared_evenly(w, G, g, r):
     """Write forces that hold sticking contacts with given limits: of all, the least in parts of these limits.
 
-    With y = r / mu and B = mu G mu: B y = -mu g of least |y|, by steps with B + SHARED I, which stay in the range of B.
-    Return whether they are within the limits; where they are not they are cut off there.
+    With y = r / mu and B = mu G mu: B y = -mu g of least |y|, by steps with B + EVEN_SHARES I, which stay in the range
+    of B. Return whether they are within the limits; where they are not they are cut off there.
     """
     cone_kind, cone_first, cone_size = whole(w, AT.cone_kind), whole(w, AT.cone_first), whole(w, AT.cone_size)
     cone_mu = vector(w, AT.cone_mu)
@@ -160,7 +149,7 @@ def shared_evenly(w, G, g, r):
             LU[a, b] = B[a, b]
         largest = max(largest, B[a, a])
     for a in range(p):
-        LU[a, a] += SHARED * largest
+        LU[a, a] += EVEN_SHARES * largest
     if not factor(LU, p, pivot):
         return False
     for _ in range(4):
@@ -179,7 +168,7 @@ def shared_evenly(w, G, g, r):
             r[a] = mu[a] * y[a] * cut
     for a in range(p):
         missing, size = max(missing, abs(dot(G[a], r) + g[a])), max(size, abs(g[a]))
-    return holds and missing <= TOLERANCE * size
+    return holds and missing <= AIM * size
 
 
 @nested
@@ -216,10 +205,10 @@ def solve_cones(w, rows, contacts):
         return True
     residual, _ = attempt(
         G, g, cone_first[: contacts + 1].copy(), cone_mu[:contacts].copy(), COULOMB, cone_kind[:contacts].copy(),
-        cone_sliding[:contacts].copy(), cone_s[:rows].copy(), r, TOLERANCE, SWEEPS, NEWTON,
+        cone_sliding[:contacts].copy(), cone_s[:rows].copy(), r, AIM, CONE_SWEEPS, CONE_NEWTON,
     )  # fmt: skip
     # two steps of Newton's more: the end of redundant sticking is found from accelerations that are nearly zero
-    if 0.0 < residual <= TOLERANCE:
+    if 0.0 < residual <= AIM:
         residual, _ = attempt(
             G, g, cone_first[: contacts + 1].copy(), cone_mu[:contacts].copy(), COULOMB, cone_kind[:contacts].copy(),
             cone_sliding[:contacts].copy(), cone_s[:rows].copy(), r, 0.0, 0, 2,
@@ -230,7 +219,7 @@ def solve_cones(w, rows, contacts):
     for j in range(rows):
         explained = max(explained, abs(g[j]))
     for j in range(rows):
-        if G[j, j] * abs(r[j]) > BEYOND * max(explained, 1e-9) or not np.isfinite(r[j]):
+        if G[j, j] * abs(r[j]) > EXPLAINED * max(explained, NO_VELOCITY) or not np.isfinite(r[j]):
             sound = False
     for j in range(rows):
         cone_r[j] = r[j]

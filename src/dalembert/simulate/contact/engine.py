@@ -17,6 +17,7 @@ import numpy as np
 from dalembert.errors import DalembertError, ModelError, SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.friction.limits import AIM
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.kernel.views import Unit, table_of
@@ -26,8 +27,7 @@ from dalembert.names import near_matches
 from dalembert.simulate.contact import memory
 from dalembert.simulate.contact import run_loops as loop
 from dalembert.simulate.contact.bounds import Chain
-from dalembert.simulate.contact.complementarity import CONFLICT, GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
-from dalembert.simulate.contact.cone_loops import ACCEPTED, NEWTON, SWEEPS, TOLERANCE
+from dalembert.simulate.contact.complementarity import GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
 from dalembert.simulate.contact.equations import (
     OUTPUTS,
     ContactSystem,
@@ -52,7 +52,20 @@ from dalembert.simulate.equations.callbacks import called, called_event
 from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.equations.signals import SIGNALS, Tables
-from dalembert.simulate.events.record import CERTIFICATE, GAIN, EventRecord, Mode
+from dalembert.simulate.events.record import CERTIFICATE, EventRecord, Mode
+from dalembert.simulate.limits import (
+    ACCEPTED,
+    CHATTER,
+    CHATTER_TIME,
+    CONE_NEWTON,
+    CONE_SWEEPS,
+    CONFLICT,
+    FIRST_STEP,
+    IMPACT_GAIN,
+    LONGEST_TURN,
+    NO_VELOCITY,
+    SHORTEST_TURN,
+)
 from dalembert.simulate.samples import bounds_between
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers.explicit_events import say_unresolved
@@ -112,7 +125,7 @@ TROUBLES = {
     ),
     memory.DETACHED: "at t = {t:.9g} the normal row of {who} would have to pull: the contact opens",
     memory.CHATTERING: (
-        f"{loop.CHATTER} changes of mode within {loop.CHATTER_TIME:g} of the duration before t = {{t:.9g}} (Zeno)"
+        f"{CHATTER} changes of mode within {CHATTER_TIME:g} of the duration before t = {{t:.9g}} (Zeno)"
     ),
 }
 """What is said where a run cannot go on."""
@@ -270,7 +283,7 @@ class ContactEngine:
         clock, tally = np.zeros(12), np.zeros(13, np.int64)
         clock[[memory.T, memory.START, memory.END, memory.STOP]] = start, start, end, end
         clock[memory.EVERY] = every or 0.0
-        clock[memory.H] = self.settings.fixed or min(1e-3, (end - start) / 100, self.settings.largest)
+        clock[memory.H] = self.settings.fixed or min(FIRST_STEP, (end - start) / 100, self.settings.largest)
         tally[memory.NEXT] = 1
         zeros = {
             "stages": (16, 2 * n + 3), "stage_y": 2 * n + 3, "stage_v": (13, n), "stage_a": (13, n), "q1": s.nq,
@@ -287,7 +300,7 @@ class ContactEngine:
         found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + n * self.limbs + 4, np.int64)}
         found |= {"sample_mode": np.zeros((SAMPLES, k), np.int64), "bounds": np.array([-np.inf, np.inf])}
         found |= {"struck": np.full((k, memory.KNOWN), np.nan), "rests": np.full(k, np.inf)}
-        found |= {"late": np.full(loop.CHATTER, -np.inf), "stage_margins": np.full((13, 3 * k), np.inf)}
+        found |= {"late": np.full(CHATTER, -np.inf), "stage_margins": np.full((13, 3 * k), np.inf)}
         found |= {"clock": clock, "kept_clock": clock.copy(), "tally": tally, "kept_counts": tally.copy()}
         return found | {"q0": q.copy(), "v0": v.copy(), "kept_q": q.copy(), "kept_v": v.copy()}
 
@@ -427,8 +440,8 @@ class ContactEngine:
         G, g, mu = w.cone_G[:rows, :rows].copy(), w.cone_g[:rows].copy(), w.cone_mu[:contacts].copy()
         first, kind = w.cone_first[: contacts + 1].copy(), w.cone_kind[:contacts].copy()
         residual, _, _ = solve_contacts(
-            G, g, first, mu, COULOMB, kind, w.cone_sliding[:contacts].copy(), w.cone_s[:rows].copy(), r, TOLERANCE,
-            SWEEPS, NEWTON,
+            G, g, first, mu, COULOMB, kind, w.cone_sliding[:contacts].copy(), w.cone_s[:rows].copy(), r, AIM,
+            CONE_SWEEPS, CONE_NEWTON,
         )  # fmt: skip
         missed = self._missed(G, g, first, mu, kind, w.cone_sliding[:contacts], r)
         w.cone_r[:rows] = r
@@ -448,7 +461,7 @@ class ContactEngine:
     def _missed(G: Array, g: Array, first: Array, mu: Array, kind: Array, sliding: Array, r: Array) -> Array:
         """Return per contact by how much its law is missed, relative to the data: as `moreau_loops.missed_laws`."""
         u = G @ r + g
-        scale = max(1e-9, float(np.abs(g).max(initial=0.0)))
+        scale = max(NO_VELOCITY, float(np.abs(g).max(initial=0.0)))
         missed = np.zeros(len(mu))
         for i in range(len(mu)):
             a, b = int(first[i]), int(first[i + 1])
@@ -674,7 +687,8 @@ class ContactRun:
         self.forces = Forces(session.controller)
         settings = EngineSettings(
             s.rtol, s.atol, s.step or 0.0, s.largest_step, s.event_tolerance, impacts == "sequential",
-            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), 1e-6, 1e-3)), not mechanical, GAIN, stepper,
+            0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), SHORTEST_TURN, LONGEST_TURN)), not mechanical,
+            IMPACT_GAIN, stepper,
         )  # fmt: skip
         touching = mechanical and session.extra.get("contacts") is not None
         rank = rank_of(session)
@@ -743,7 +757,7 @@ class ContactRun:
             said = str(refused)
             if status == "chattering":
                 self._flush()
-                said += f": {', '.join(sorted({each.contact for each in self.session.events[-loop.CHATTER :]}))}"
+                said += f": {', '.join(sorted({each.contact for each in self.session.events[-CHATTER:]}))}"
             self.session.stop(status, said)
             return memory.FAILURE
 

@@ -15,6 +15,7 @@ from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, cube, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.simulate.contact.memory import AT, BALLS, ROWS, TERMS
 from dalembert.simulate.contact.surface_loops import SLOTS, cell, height_below, set_places, set_tangents
+from dalembert.simulate.limits import ASIDE, FLAT, OUTSIDE, TOWARDS
 
 CENTRE, SPEED, DRIFT, TURNING, JACOBIAN = 0, 3, 6, 9, 12
 """Places in a row of `balls`: centre, velocity, acceleration and angular acceleration at a = 0; J and Jw by rows."""
@@ -22,22 +23,6 @@ CENTRE, SPEED, DRIFT, TURNING, JACOBIAN = 0, 3, 6, 9, 12
 RADIUS, REACH, STEEP, TWIST, CELL = range(5)
 """Columns of `field_numbers`: of the ball; how far surfaces are looked at; how fast heights change over the speed; the
 largest mixed derivative of heights; width of the narrowest cell."""
-
-BEYOND = 1e-12
-"""Feet this far outside of their cell have left it, metres: along an edge rounding must not count. Those this near to
-an edge that move towards it are at it: a step from there would feel both slopes."""
-
-TOWARDS = 1e-6
-"""Feet that leave their cell by more than this part of their speed do not move along its edge."""
-
-WIDTH = 1e-13
-"""Width of the bracket in which a crossing is known, seconds."""
-
-FLAT = 1e-7
-"""Normals that differ by less than this are one: a twisted cell turns by that within `ASIDE`, rounding by less."""
-
-ASIDE = 1e-9
-"""How far beside a foot slopes are looked at, metres."""
 
 DOUBLINGS = 60
 """Doublings of a way at most."""
@@ -203,7 +188,7 @@ def leaves(w, f):
     """Return whether a foot moves towards the nearest edge of its cell, and not along it."""
     foot, bounds, u = matrix(w, AT.feet)[f], matrix(w, AT.cell_bounds)[f], np.zeros(3)
     foot_speed(w, f, u)
-    near = max(BEYOND, room_in(w, f))
+    near = max(OUTSIDE, room_in(w, f))
     towards, speed = 0.0, np.sqrt(u[0] * u[0] + u[1] * u[1])
     for axis in range(2):
         if foot[axis] - bounds[2 * axis] <= near:

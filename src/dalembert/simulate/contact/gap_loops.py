@@ -8,14 +8,12 @@ import numpy as np
 
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import cube, flags, matrix, vector, whole, whole_matrix
-from dalembert.simulate.contact.array_loops import copy_rows, copy_to, fill
+from dalembert.simulate.contact.array_loops import copy_rows, copy_to
 from dalembert.simulate.contact.field_loops import (
-    BEYOND,
     DOUBLINGS,
     RADIUS,
     STEEP,
     TWIST,
-    WIDTH,
     field_of,
     gap_and_rate,
     is_point,
@@ -27,7 +25,7 @@ from dalembert.simulate.contact.field_loops import (
     set_cell,
     terms_at,
 )
-from dalembert.simulate.contact.guard_loops import EDGE, GAP, GRAZING, guard, locate
+from dalembert.simulate.contact.guard_loops import EDGE, GAP, guard, locate
 from dalembert.simulate.contact.memory import (
     ALONG,
     APART,
@@ -45,17 +43,24 @@ from dalembert.simulate.contact.memory import (
     WHO,
     T,
 )
-from dalembert.simulate.contact.step_loops import TRIALS, accepted, inside, interpolate, set_state, shot
+from dalembert.simulate.contact.step_loops import TRIALS, accepted, inside, interpolate, set_state, shot, stay
+from dalembert.simulate.limits import (
+    APPROACHING,
+    BESIDE_ZERO,
+    EDGE_WIDTH,
+    GRAZING,
+    OUTSIDE,
+    PINCHED,
+    POSITIVE,
+    SEEMS_TO_SINK,
+    TIME_ROUNDING,
+)
 
 LEAST_PART, MOST_LOOKS = 0.02, 2000
 """A step of which less than this part is certain after so many looks ends the run."""
 
-CLOSING, POLYNOMIAL, EARLY, ROUNDING = 1e-9, 4.0, 1e-3, 1e-6
-"""Approach, error of the polynomial in tolerances, first look at what opens, depth by which it may seem to sink."""
-
-BESIDE = 1e-10
-"""Part of a step beside the zero of its polynomial at which a zero is looked for."""
-
+POLYNOMIAL, EARLY = 4.0, 1e-3
+"""Error of the polynomial in tolerances, first look at what opens as a part of the step."""
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Bounds on the motion of shapes (see `bounds.py`), and the first zero that they leave possible.
@@ -213,7 +218,6 @@ def gap_in(w, i, h, ready):
     clock, q1, v1 = vector(w, AT.clock), vector(w, AT.q1), vector(w, AT.v1)
     limits, sums = vector(w, AT.limits), vector(w, AT.sums)
     calls = whole_matrix(w, AT.calls)
-    stages = matrix(w, AT.stages)
     tally, f = whole(w, AT.tally), field_of(w, i)
     set_state(w, q0, v0)
     time[0] = clock[T]
@@ -229,7 +233,7 @@ def gap_in(w, i, h, ready):
     end[1], end[2] = gap_and_rate(w, i, f)
     L, within = gap_bounds(w, i, h)
     K = opening_bound(w, f, start, L, within)
-    width = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
+    width = max(limits[EVENT_TOLERANCE], TIME_ROUNDING * abs(clock[T]))
     slack = POLYNOMIAL * (limits[ATOL] + limits[RTOL])
     # nothing can happen: most steps end here
     lowest = least_value(start[0], start[1], start[2], end[0], end[1], end[2], L, K)
@@ -241,29 +245,9 @@ def gap_in(w, i, h, ready):
             return code, h, False
         ready[0] = True
     if start[1] <= 0.0:
-        opened = False
-        if not start[2] < -CLOSING * (1.0 + L):
-            sure = start[2] > 0.0 and np.isfinite(K)
-            if sure and K * h < 2.0 * start[2] and not is_point(w, f):
-                start[1], opened = 2.2e-308, True
-            else:
-                s = 1.9 * start[2] / K if sure else EARLY * h
-                while s < h and not opened:
-                    g, r = gap_inside(w, i, h, s / h)
-                    if g > 0.0:
-                        start[0], start[1], start[2], opened = s, g, r, True
-                        start[3] = room_around(w, f)
-                    s *= 2.0
-                if not opened and end[1] > 0.0:
-                    return SOUND, h, False
+        code, at, struck, opened = opens(w, i, h, start, end, L, K)
         if not opened:
-            if start[2] < 0.0:
-                return SOUND, 0.0, True
-            if end[1] < -ROUNDING * abs(end[2]) * h:
-                clock[DETAIL] = -end[1]
-                tally[WHO] = i
-                return PASSAGE, h, False
-            return SOUND, h, False
+            return code, at, struck
     found = np.zeros((2, 4))
     for _ in range(TRIALS):
         verdict_of = isolate(w, i, h, start, end, L, within, width, slack, found)
@@ -286,30 +270,68 @@ def gap_in(w, i, h, ready):
             code, at = locate(w, GAP, i, 1.0, low, high, g_low, g_high, width)
             return code, at, True
         # else the bracket on the polynomial, by steps of full order
-        high, g_high = found[1, 0], found[1, 1]
-        if high < h:
-            K_kept = stages.copy()
-            code, g_high = guard(w, GAP, i, 1.0, high)
-            copy_rows(stages, K_kept)
-            if code != SOUND:
-                return code, h, False
+        code, low, g_low, high, g_high = stepped_bracket(w, i, h, start, found)
+        if code != SOUND:
+            return code, h, False
         if g_high > 0.0:
             # the polynomial was below zero, the step is not
             start[0], start[1], start[3] = high, g_high, room_around(w, f)
             start[2] = gap_and_rate(w, i, f)[1]
             continue
-        low, g_low = found[0, 0], found[0, 1]
-        if low > start[0]:
-            K_kept = stages.copy()
-            code, g_low = guard(w, GAP, i, 1.0, low)
-            copy_rows(stages, K_kept)
-            if code != SOUND:
-                return code, h, False
-            if g_low <= 0.0:
-                low, g_low = start[0], start[1]
         code, at = locate(w, GAP, i, 1.0, low, high, g_low, g_high, width)
         return code, at, True
     return SOUND, start[0], False
+
+
+@nested
+def opens(w, i, h, start, end, L, K):
+    """Look whether gap i, closed at the start of a step h, opens within it; then `start` is moved to where it is open.
+
+    Return how it ended, the length up to which it is certain, whether it closes there, and whether it opens.
+    """
+    clock, tally, f = vector(w, AT.clock), whole(w, AT.tally), field_of(w, i)
+    if not start[2] < -APPROACHING * (1.0 + L):
+        sure = start[2] > 0.0 and np.isfinite(K)
+        if sure and K * h < 2.0 * start[2] and not is_point(w, f):
+            start[1] = POSITIVE
+            return SOUND, h, False, True
+        s = 1.9 * start[2] / K if sure else EARLY * h
+        while s < h:
+            g, r = gap_inside(w, i, h, s / h)
+            if g > 0.0:
+                start[0], start[1], start[2], start[3] = s, g, r, room_around(w, f)
+                return SOUND, h, False, True
+            s *= 2.0
+        if end[1] > 0.0:
+            return SOUND, h, False, False
+    if start[2] < 0.0:
+        return SOUND, 0.0, True, False
+    if end[1] < -SEEMS_TO_SINK * abs(end[2]) * h:
+        clock[DETAIL] = -end[1]
+        tally[WHO] = i
+        return PASSAGE, h, False, False
+    return SOUND, h, False, False
+
+
+@nested
+def stepped_bracket(w, i, h, start, found):
+    """Return how it ended, and the bracket of a zero of gap i on the polynomial, its gaps by steps of full order."""
+    stages = matrix(w, AT.stages)
+    low, g_low, high, g_high = found[0, 0], found[0, 1], found[1, 0], found[1, 1]
+    kept_stages = stages.copy()
+    if high < h:
+        code, g_high = guard(w, GAP, i, 1.0, high)
+        copy_rows(stages, kept_stages)
+        if code != SOUND:
+            return code, low, g_low, high, g_high
+    if not g_high > 0.0 and low > start[0]:
+        code, g_low = guard(w, GAP, i, 1.0, low)
+        copy_rows(stages, kept_stages)
+        if code != SOUND:
+            return code, low, g_low, high, g_high
+        if g_low <= 0.0:
+            low, g_low = start[0], start[1]
+    return SOUND, low, g_low, high, g_high
 
 
 @nested
@@ -327,7 +349,7 @@ def pinch(w, i, h, found):
         s = s if a < s < b else 0.5 * (a + b)
         g, r = gap_inside(w, i, h, s)
         step = -g / r / h if r < 0.0 else 0.0
-        if abs(step) < 1e-13 or b - a < 1e-13:
+        if abs(step) < PINCHED or b - a < PINCHED:
             break
         if g > 0.0:
             a, ga = s, g
@@ -343,7 +365,7 @@ def pinch(w, i, h, found):
             s = new
     K_kept, above, below = stages.copy(), False, False
     for part in (-1.0, 1.0):
-        trial = s * h + part * BESIDE * h
+        trial = s * h + part * BESIDE_ZERO * h
         if not low < trial < high:
             continue
         code, g = guard(w, GAP, i, 1.0, trial)
@@ -367,8 +389,8 @@ def accepted_in_cells(w, h):
 
     Return how it ended, its length, and whether an edge is at its end.
     """
-    q0, v0, q1 = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.q1)
-    v1, sums, clock = vector(w, AT.v1), vector(w, AT.sums), vector(w, AT.clock)
+    q0, v0, clock = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.clock)
+    q1, v1 = vector(w, AT.q1), vector(w, AT.v1)
     field_pair, tally, closed = whole(w, AT.field_pair), whole(w, AT.tally), flags(w, AT.closed)
     stages = matrix(w, AT.stages)
     count, at_hand = field_pair.size, False
@@ -384,11 +406,9 @@ def accepted_in_cells(w, h):
                 return ROLLING, h, False
             set_cell(w, f)
             rooms[f], leaving[f] = room_in(w, f), leaves(w, f)
-            at_hand = at_hand or (rooms[f] <= BEYOND and leaving[f])
+            at_hand = at_hand or (rooms[f] <= OUTSIDE and leaving[f])
     if at_hand:
-        copy_to(q1, q0)
-        copy_to(v1, v0)
-        fill(sums, 0.0)
+        stay(w)
         return SOUND, 0.0, True
     code, h = accepted(w, min(h, longest_step(w)))
     if code != SOUND:
@@ -399,12 +419,12 @@ def accepted_in_cells(w, h):
         ends[f] = room_in(w, f) if closed[field_pair[f]] else 0.0
     found = False
     for f in range(count):
-        if ends[f] >= 0.0 or (ends[f] >= -BEYOND and not leaving[f]):
+        if ends[f] >= 0.0 or (ends[f] >= -OUTSIDE and not leaving[f]):
             continue
-        code, at = locate(w, EDGE, f, 1.0, 0.0, h, rooms[f], ends[f], WIDTH)
+        code, at = locate(w, EDGE, f, 1.0, 0.0, h, rooms[f], ends[f], EDGE_WIDTH)
         copy_rows(stages, K_kept)
         # right before it
-        back, before = WIDTH, 0.0
+        back, before = EDGE_WIDTH, 0.0
         while code == SOUND and at - back > 0.0:
             code, room = guard(w, EDGE, f, 1.0, at - back)
             copy_rows(stages, K_kept)
@@ -420,9 +440,7 @@ def accepted_in_cells(w, h):
     if first > 0.0:
         code, _ = shot(w, first, True)
         return code, first, True
-    copy_to(q1, q0)
-    copy_to(v1, v0)
-    fill(sums, 0.0)
+    stay(w)
     return SOUND, 0.0, True
 
 
@@ -442,7 +460,7 @@ def step_behind(w):
         copy_to(normals[f], axes[field_pair[f], 0])
         if closed[field_pair[f]]:
             before = min(before, room_in(w, f))
-    time, room = WIDTH, np.inf
+    time, room = EDGE_WIDTH, np.inf
     for _ in range(DOUBLINGS):
         copy_to(chart_base, q0)
         for j in range(v0.size):
@@ -453,7 +471,7 @@ def step_behind(w):
         for f in range(field_pair.size):
             if closed[field_pair[f]]:
                 room = min(room, room_in(w, f))
-        if room < 0.0 or room > before + BEYOND:
+        if room < 0.0 or room > before + OUTSIDE:
             break
         time *= 2.0
     if room >= 0.0:

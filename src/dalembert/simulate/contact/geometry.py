@@ -23,6 +23,7 @@ from dalembert.kernel import Kernel
 from dalembert.model.requests import requests
 from dalembert.simulate.contact.shapes import ContactPair, Plane, Sphere
 from dalembert.simulate.equations.codes import _kernel, _traced
+from dalembert.simulate.limits import DEEP
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -256,10 +257,6 @@ def _asked(mechanism: Mechanism, what: str, **options: Any) -> ca.Function:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Initial states with contacts: nothing may begin inside of something else.
-
-
-DEEP = 1e-6
-"""A start that penetrates by more than this is refused, metres."""
 
 
 def refuse_penetration(names: Sequence[str], gaps: Array) -> None:

@@ -24,7 +24,7 @@ from dalembert.simulate.contact.memory import (
     UNRESOLVED,
     T,
 )
-from dalembert.simulate.contact.mode_loops import OPENING, WEAK, margins, motion
+from dalembert.simulate.contact.mode_loops import margins, motion
 from dalembert.simulate.contact.step_loops import inside, interpolate, set_state, shot
 from dalembert.simulate.events.isolate_loops import (
     CROSSING,
@@ -37,16 +37,24 @@ from dalembert.simulate.events.isolate_loops import (
     next_trial,
     verdict,
 )
+from dalembert.simulate.limits import (
+    AT_ENDS,
+    CHANGE_WIDTH,
+    GRAZING,
+    LEAST_PIECE,
+    NEAR,
+    OPENING,
+    POSITIVE,
+    TIME_ROUNDING,
+    WEAK,
+)
 
-NEAR, APART_POINTS = 1e-5, 4.0
-"""Part of a step from which the end of sticking is extrapolated, and how many of it lie between the points: rounding of
-the first is hardly magnified."""
+APART_POINTS = 4.0
+"""So many parts `NEAR` of a step lie between the points from which the end of sticking is extrapolated: rounding of the
+first is hardly magnified."""
 
-DIP, ENDS = 0.2, 1e-6
-"""A margin below this part of its largest may dip below zero between stages; stages this near to ends are ends."""
-
-GRAZING = 1e-11
-"""A gap that closes by less than this and opens again within a step is none, metres."""
+DIP = 0.2
+"""A margin below this part of its largest may dip below zero between stages."""
 
 MARGIN, GAP, WATCH, EDGE = range(4)
 """Guards whose zeros are located by steps of full order."""
@@ -106,7 +114,7 @@ def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
     A change of mode is stepped to; who looks for something else steps there when the first of all is known.
     """
     bracket, widths = np.zeros(5), np.zeros(3)
-    bracket[0], bracket[1], bracket[2], bracket[3] = low, at_low if at_low > 0.0 else 2.2e-308, high, at_high
+    bracket[0], bracket[1], bracket[2], bracket[3] = low, at_low if at_low > 0.0 else POSITIVE, high, at_high
     fill(widths, np.inf)
     for trial in range(200):
         low, high = bracket[0], bracket[2]
@@ -149,7 +157,7 @@ def first_change(w, h):
         closed = closed or closed_[i]
     if not closed or not h > 0.0:
         return SOUND, h, False
-    tolerance = max(1e-13, limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
+    tolerance = max(CHANGE_WIDTH, limits[EVENT_TOLERANCE], TIME_ROUNDING * abs(clock[T]))
     code, end = guard_here(w, MARGIN, 0, 1.0, h)
     if code != SOUND:
         return code, h, False
@@ -294,11 +302,11 @@ def doubtful(w, times, h, looks):
         if where < 0 or lowest >= DIP * largest:
             continue
         s = times[order[where]]
-        if not ENDS < s < 1.0 - ENDS:
+        if not AT_ENDS < s < 1.0 - AT_ENDS:
             continue
         for o in range(order.size):
             s = times[order[o]]
-            if stage_margins[order[o], g] < DIP * largest and ENDS < s < 1.0 - ENDS and count < looks.size - 1:
+            if stage_margins[order[o], g] < DIP * largest and AT_ENDS < s < 1.0 - AT_ENDS and count < looks.size - 1:
                 looks[count] = s * h
                 count += 1
     for a in range(1, count):
@@ -360,9 +368,8 @@ def first_watched(w, h, watched, loose, ready, fired):
     """
     nodes, node_scale, limits = vector(w, AT.nodes), vector(w, AT.node_scale), vector(w, AT.limits)
     q1, v1, sums = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.sums)
-    signs, clock, direction_of = vector(w, AT.signs), vector(w, AT.clock), vector(w, AT.direction_of)
-    node_values, stages = matrix(w, AT.node_values), matrix(w, AT.stages)
-    tally = whole(w, AT.tally)
+    signs, clock = vector(w, AT.signs), vector(w, AT.clock)
+    node_values, tally = matrix(w, AT.node_values), whole(w, AT.tally)
     total = watched + loose.size
     if total == 0 or not h > 0.0:
         return SOUND, h, -2
@@ -381,22 +388,12 @@ def first_watched(w, h, watched, loose, ready, fired):
         for e in range(total):
             g[j, e] = values[e]
     begin(g[:, :total], count, scale)
-    # zeros at the start of a run count in the direction in which they are left
     if tally[BEGUN] == 0:
         tally[BEGUN] = 1
-        opened = False
-        for k in range(watched):
-            fired[k] = False
-            if signs[k] == 0.0 and g[1, k] != 0.0:
-                way = np.sign(g[1, k])
-                wanted = direction_of[k] == 0 or direction_of[k] == way
-                signs[k] = -way if wanted else way
-                fired[k] = wanted
-                opened = opened or wanted
-        if opened:
+        if left_at_start(w, watched, g, fired):
             return SOUND, 0.0, -1
-    tolerance = max(limits[EVENT_TOLERANCE], 2e-16 * abs(clock[T]))
-    least = max(1e-10, tolerance / h)
+    tolerance = max(limits[EVENT_TOLERANCE], TIME_ROUNDING * abs(clock[T]))
+    least = max(LEAST_PIECE, tolerance / h)
     i, added = 0, 0
     while i < count - 1:
         found = verdict(s[:count], g[:count, :total], count, i, least)
@@ -413,49 +410,9 @@ def first_watched(w, h, watched, loose, ready, fired):
                 i = min(i, found)
                 continue
         if found != QUIET:
-            # who crosses as wanted between these nodes
-            best, who = np.inf, -2
-            K_kept = stages.copy()
-            for k in range(total):
-                low, high = s[i] * h, s[i + 1] * h
-                if k < watched:
-                    fired[k] = False
-                    crosses = signs[k] != 0.0 and signs[k] * g[i + 1, k] <= 0.0
-                    crosses = crosses and (g[i, k] != 0.0 or g[i + 1, k] != 0.0)
-                    crosses = crosses and (direction_of[k] == 0 or direction_of[k] == -signs[k])
-                    if not crosses:
-                        continue
-                    code, at = locate(
-                        w, WATCH, k, signs[k], low, high, signs[k] * g[i, k],
-                        signs[k] * g[i + 1, k], tolerance,
-                    )  # fmt: skip
-                    copy_rows(stages, K_kept)
-                    if code != SOUND:
-                        return code, h, -2
-                    if at < best:
-                        for o in range(k):
-                            fired[o] = False
-                        best, who = at, -1
-                    fired[k] = at <= best
-                elif g[i, k] > 0.0 and g[i + 1, k] <= 0.0:
-                    gap = loose[k - watched]
-                    code, at_high = guard(w, GAP, gap, 1.0, high)
-                    code2, at_low = guard(w, GAP, gap, 1.0, low) if low > 0.0 else (SOUND, g[i, k])
-                    copy_rows(stages, K_kept)
-                    if code != SOUND or code2 != SOUND:
-                        return max(code, code2), h, -2
-                    if at_high > 0.0:
-                        g[i + 1, k] = at_high
-                        continue
-                    code, at = locate(
-                        w, GAP, gap, 1.0, low if at_low > 0.0 else 0.0, high,
-                        max(at_low, 2.2e-308), at_high, tolerance,
-                    )  # fmt: skip
-                    copy_rows(stages, K_kept)
-                    if code != SOUND:
-                        return code, h, -2
-                    if at < best:
-                        best, who = at, gap
+            code, best, who = first_crossing(w, h, s[i], s[i + 1], g[i], g[i + 1], watched, loose, fired, tolerance)
+            if code != SOUND:
+                return code, h, -2
             if who > -2:
                 return SOUND, best, who
             copy_to(q1, end_q)
@@ -466,6 +423,70 @@ def first_watched(w, h, watched, loose, ready, fired):
                 signs[k] = np.sign(g[i + 1, k])
         i += 1
     return SOUND, h, -2
+
+
+@nested
+def left_at_start(w, watched, g, fired):
+    """Let zeros at the start of a run count in the direction in which they are left; return whether there are some."""
+    signs, direction_of = vector(w, AT.signs), vector(w, AT.direction_of)
+    left = False
+    for k in range(watched):
+        fired[k] = False
+        if signs[k] == 0.0 and g[1, k] != 0.0:
+            way = np.sign(g[1, k])
+            wanted = direction_of[k] == 0 or direction_of[k] == way
+            signs[k] = -way if wanted else way
+            fired[k] = wanted
+            left = left or wanted
+    return left
+
+
+@nested
+def first_crossing(w, h, first, last, g_first, g_last, watched, loose, fired, tolerance):
+    """Locate the first zero, in a direction that is wanted, between two nodes at parts of the step h.
+
+    Return how it ended, the length, and which kind, as `first_watched` does; a gap that the step does not close is
+    corrected in `g_last`.
+    """
+    signs, direction_of, stages = vector(w, AT.signs), vector(w, AT.direction_of), matrix(w, AT.stages)
+    best, who, low, high = np.inf, -2, first * h, last * h
+    kept_stages = stages.copy()
+    for k in range(watched):
+        fired[k] = False
+        crosses = signs[k] != 0.0 and signs[k] * g_last[k] <= 0.0
+        crosses = crosses and (g_first[k] != 0.0 or g_last[k] != 0.0)
+        crosses = crosses and (direction_of[k] == 0 or direction_of[k] == -signs[k])
+        if not crosses:
+            continue
+        code, at = locate(w, WATCH, k, signs[k], low, high, signs[k] * g_first[k], signs[k] * g_last[k], tolerance)
+        copy_rows(stages, kept_stages)
+        if code != SOUND:
+            return code, best, who
+        if at < best:
+            for o in range(k):
+                fired[o] = False
+            best, who = at, -1
+        fired[k] = at <= best
+    for k in range(watched, watched + loose.size):
+        if not (g_first[k] > 0.0 and g_last[k] <= 0.0):
+            continue
+        gap = loose[k - watched]
+        code, at_high = guard(w, GAP, gap, 1.0, high)
+        code2, at_low = guard(w, GAP, gap, 1.0, low) if low > 0.0 else (SOUND, g_first[k])
+        copy_rows(stages, kept_stages)
+        if code != SOUND or code2 != SOUND:
+            return max(code, code2), best, who
+        if at_high > 0.0:
+            g_last[k] = at_high
+            continue
+        low_end = low if at_low > 0.0 else 0.0
+        code, at = locate(w, GAP, gap, 1.0, low_end, high, max(at_low, POSITIVE), at_high, tolerance)
+        copy_rows(stages, kept_stages)
+        if code != SOUND:
+            return code, best, who
+        if at < best:
+            best, who = at, gap
+    return SOUND, best, who
 
 
 @nested

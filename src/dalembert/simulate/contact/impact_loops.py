@@ -8,10 +8,12 @@ import numpy as np
 
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
+from dalembert.kkt.limits import DOUBT
 from dalembert.simulate.contact.array_loops import copy_to, dot, fill, substitute
-from dalembert.simulate.contact.cone_loops import ACCEPTED, block, other_rows, pose, solve_cones
+from dalembert.simulate.contact.cone_loops import block, other_rows, pose, solve_cones
 from dalembert.simulate.contact.memory import (
     AT,
+    ENDLESS,
     ENERGY_AFTER,
     ENERGY_BEFORE,
     HARD,
@@ -23,12 +25,11 @@ from dalembert.simulate.contact.memory import (
     RESIDUAL,
     SINGULAR,
     SOUND,
+    TERMS,
     UNIQUENESS,
 )
-from dalembert.simulate.contact.row_loops import INDEPENDENT, with_limbs
-
-STEADY, SHORT = 1e-3, 1e-4
-"""By how much factors of impacts that pile up may differ, what may be left to their limit, seconds."""
+from dalembert.simulate.contact.row_loops import with_limbs
+from dalembert.simulate.limits import ACCEPTED, LEFT_TO_LIMIT, STEADY, STRUCK_APART
 
 
 @nested
@@ -117,6 +118,36 @@ def strike(w, taking, plastic, impulses, after):
 
 
 @nested
+def strike_one_by_one(w, touching, plastic, impulses, after):
+    """Resolve impacts of contacts one after the other, the fastest first; write as `strike`; return how it ended."""
+    v, velocity, gapped = vector(w, AT.v), vector(w, AT.velocity), flags(w, AT.gapped)
+    calls, k = whole_matrix(w, AT.calls), touching.size
+    total, taking = np.zeros(3 * k), np.zeros(k, np.bool_)
+    for _ in range(10_000):
+        worst, slowest = -1, np.inf
+        fastest = 1.0
+        for i in range(k):
+            if gapped[i]:
+                fastest = max(fastest, abs(velocity[3 * i]))
+        for i in range(k):
+            if gapped[i] and touching[i] and velocity[3 * i] < slowest:
+                worst, slowest = i, velocity[3 * i]
+        if worst < 0 or slowest >= -STRUCK_APART * fastest:
+            copy_to(impulses, total)
+            copy_to(after, v)
+            return SOUND
+        fill(taking, False)
+        taking[worst] = True
+        code = strike(w, taking, plastic, impulses, after)
+        if code != SOUND:
+            return code
+        total += impulses
+        copy_to(v, after)
+        invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    return ENDLESS
+
+
+@nested
 def independent(G, p):
     """Return whether the rows of contacts are independent: no pivot of G, scaled to one, is rounding."""
     S = np.zeros((p, p))
@@ -125,7 +156,7 @@ def independent(G, p):
             size = np.sqrt(G[a, a] * G[b, b])
             S[a, b] = G[a, b] / size if size > 0.0 else 0.0
     for a in range(p):
-        if not S[a, a] > INDEPENDENT:
+        if not S[a, a] > DOUBT:
             return False
         for b in range(a + 1, p):
             part = S[b, a] / S[a, a]
@@ -177,6 +208,6 @@ def limit_of(times, t):
             p = interval / last
             low, high = min(low, p), max(high, p)
         last = interval
-    if p >= 1.0 or high - low > STEADY or last * p / (1.0 - p) > SHORT:
+    if p >= 1.0 or high - low > STEADY or last * p / (1.0 - p) > LEFT_TO_LIMIT:
         return 0.0
     return t + last * p / (1.0 - p)

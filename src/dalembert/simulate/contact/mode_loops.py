@@ -48,19 +48,7 @@ from dalembert.simulate.contact.memory import (
 )
 from dalembert.simulate.contact.row_loops import entry, hold_limbs
 from dalembert.simulate.equations.signals import Tables, set_signals
-
-CONTRADICTION = 1e-5
-"""Constraint rows that are left out and miss by more than this, relative to the data, contradict the others."""
-
-ALIGNED, ROUNDS = 1e-14, 60
-"""When a direction of sliding has settled, and after how many rounds it is left as it is."""
-
-OPENING, WEAK = 1e-9, 1e-12
-"""Parts of the accelerations and of the forces below which they are none."""
-
-STILL = 1e-9
-"""Velocities that are rest: part of the largest, or metres per second."""
-
+from dalembert.simulate.limits import ALIGNED, ALIGNING_ROUNDS, CONTRADICTION, OPENING, STILL, WEAK
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The block system of the mode.
@@ -209,7 +197,7 @@ def held(w, careful):
     sliding_unit, direction = matrix(w, AT.sliding_unit), matrix(w, AT.direction)
     slow = set_directions(w)
     code = SOUND
-    for _ in range(ROUNDS if slow else 1):
+    for _ in range(ALIGNING_ROUNDS if slow else 1):
         for _ in range(2):
             code = hold(w, careful)
             if code != SOUND:

@@ -27,12 +27,7 @@ from dalembert.simulate.contact.memory import (
     TERMS,
 )
 from dalembert.simulate.contact.row_loops import entry, free_motions
-
-CLOSED = 1e-15
-"""Residuals below this are none."""
-
-PIVOT, LIGHT = 1e-9, 1e-12
-"""A row whose largest entry left is below this part of its size depends on rows above; masses that stand for none."""
+from dalembert.simulate.limits import CLOSED_MODE, DEPENDENT_ENTRY, LIGHT
 
 MOST_CLOSING = 3
 """Newton's steps onto positions at most."""
@@ -108,7 +103,7 @@ def move_onto(w, t):
                 continue
             worst = max(worst, abs(missing[count]))
             count += 1
-        if worst <= CLOSED:
+        if worst <= CLOSED_MODE:
             break
         if not least_change(w, rows, count, missing, change):
             return SINGULAR
@@ -188,7 +183,7 @@ def round_off(w, missing, change):
             if abs(R[p, j]) * weight[j] > largest:
                 column, largest = j, abs(R[p, j]) * weight[j]
         lead = R[p, column]
-        if abs(lead) <= PIVOT * size[p]:
+        if abs(lead) <= DEPENDENT_ENTRY * size[p]:
             continue
         pivots[p] = column
         missing[p] /= lead

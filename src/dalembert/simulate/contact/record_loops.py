@@ -18,24 +18,28 @@ from dalembert.simulate.contact.memory import (
     END,
     EVENT_COUNT,
     EVERY,
+    FALLING,
     FRICTION_SUM,
     HEAT_SUM,
     HELD,
     KEPT_CONSTRAINTS,
     KNOWN,
+    NOTHING,
     OPEN,
     REDUNDANT,
     RESIDUAL,
+    RISING,
     SAMPLES,
     SLIP,
     SLIP_MINUS,
     SLIP_PLUS,
     START,
     STICK,
+    WHO,
     WORK,
     T,
 )
-from dalembert.simulate.contact.mode_loops import WEAK
+from dalembert.simulate.limits import SAME_INSTANT, WEAK
 
 UNIQUE, REDUNDANT_ROWS, HELD_STILL = int(Status.UNIQUE), int(Status.REDUNDANT), int(Status.HELD)
 """Verdicts of a solve, as compiled loops read them."""
@@ -57,6 +61,31 @@ def note(w, t, i, old, new):
         tally[EVENT_COUNT] += 1
     if new == OPEN:
         rests[i] = np.inf
+
+
+@nested
+def note_zeros(w, watched, fired):
+    """Write zeros of the user's functions down, at the state of the run, and count them."""
+    tally, zeros, events = whole(w, AT.tally), whole(w, AT.zeros), matrix(w, AT.events)
+    signs, clock = vector(w, AT.signs), vector(w, AT.clock)
+    for e in range(watched):
+        if fired[e]:
+            if tally[EVENT_COUNT] < events.shape[0]:
+                row = events[tally[EVENT_COUNT]]
+                row[0], row[1], row[2], row[3] = clock[T], e, NOTHING, RISING if signs[e] < 0 else FALLING
+                tally[EVENT_COUNT] += 1
+            zeros[e] += 1
+
+
+@nested
+def is_terminal(w, watched, fired):
+    """Return whether a zero of the user's functions ends the run, and note which."""
+    tally, zeros, terminal = whole(w, AT.tally), whole(w, AT.zeros), whole(w, AT.terminal)
+    for e in range(watched):
+        if fired[e] and terminal[e] > 0 and zeros[e] >= terminal[e]:
+            tally[WHO] = e
+            return True
+    return False
 
 
 @nested
@@ -178,7 +207,7 @@ def asked(w, k):
     """Return the time of sample k; what misses the end of the run by rounding is the end."""
     clock = vector(w, AT.clock)
     t = clock[START] + k * clock[EVERY]
-    return clock[END] if abs(t - clock[END]) <= 8 * 2.2e-16 * max(abs(clock[START]), abs(clock[END])) else t
+    return clock[END] if abs(t - clock[END]) <= SAME_INSTANT * max(abs(clock[START]), abs(clock[END])) else t
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -13,16 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.simulate.contact.shapes import Box, Contact, Heightfield
+from dalembert.simulate.limits import INSIDE, INSIDE_PART
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.session import Session
-
-INSIDE = 1e-6
-"""Ridges deeper in a box than this, and than `PART` of its shortest edge, are inside, metres."""
-
-PART = 1e-3
-"""As above: what a box of this size may sink by first-order steps."""
 
 SAMPLES = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 9)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 """Places of a box at which it is looked for ground, in halves of its edges; edges of the grid are looked at besides."""
@@ -65,7 +60,7 @@ def depth_of_ridges(mechanism: Any, contact: Contact, q: Array) -> float:
     pieces = [(points[:-1], points[1:]), (points[:, :-1], points[:, 1:])]
     depth = max(float(_depths(a.reshape(-1, 3), b.reshape(-1, 3), half).max(initial=0.0)) for a, b in pieces)
     depth = max(depth, _under(field, centre + (SAMPLES * half) @ R.T))
-    return depth if depth > max(INSIDE, PART * float(half[half > 0.0].min(initial=np.inf))) else 0.0
+    return depth if depth > max(INSIDE, INSIDE_PART * float(half[half > 0.0].min(initial=np.inf))) else 0.0
 
 
 def _under(field: Any, places: Array) -> float:

@@ -12,13 +12,7 @@ from dalembert.kkt.limits import DOUBT
 from dalembert.simulate.contact.array_loops import add_multiple, copy_to, dot, fill
 from dalembert.simulate.contact.friction_loops import static
 from dalembert.simulate.contact.memory import AT, HELD, KEPT_CONSTRAINTS, KEPT_ROWS, REDUNDANT
-
-INDEPENDENT = DOUBT
-"""Rows are independent where what is left of them, rows scaled to one, is above this."""
-
-SEEN = 1e-9
-"""Entries of contact rows along massless motions below this part of the row are none."""
-
+from dalembert.simulate.limits import SEEN
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Independent rows of the mode.
@@ -50,7 +44,7 @@ def choose(w):
         sizes[i] = np.sqrt(dot(rest[i], rest[i])) if known_rank[0] < 0 else row_sizes[i]
     most = m if known_rank[0] < 0 else known_rank[0]
     for _ in range(min(most, n)):
-        best, largest = -1, INDEPENDENT if known_rank[0] < 0 else 0.0
+        best, largest = -1, DOUBT if known_rank[0] < 0 else 0.0
         for i in range(m):
             left = np.sqrt(dot(rest[i], rest[i])) / sizes[i] if sizes[i] > 0.0 else 0.0
             if not used[i] and left > largest:
@@ -91,7 +85,7 @@ def choose(w):
                     for a in range(count):
                         add_multiple(y, -dot(Q[a], y), Q[a])
                 left = np.sqrt(dot(y, y) / size)
-                if left > INDEPENDENT and count < Q.shape[0]:
+                if left > DOUBT and count < Q.shape[0]:
                     add_multiple(Q[count], 1.0 / np.sqrt(dot(y, y)), y)
                     count += 1
                     kept[place] = m + 3 * i + j
@@ -171,12 +165,12 @@ def mass_directions(w, Q, scale):
     for j in range(n):
         largest = max(largest, M[j, j])
     for j in range(n):
-        scale[j] = 1.0 / np.sqrt(M[j, j]) if M[j, j] > INDEPENDENT * largest else 1.0
+        scale[j] = 1.0 / np.sqrt(M[j, j]) if M[j, j] > DOUBT * largest else 1.0
     for i in range(n):
         for j in range(n):
             y[j] = M[i, j] * scale[i] * scale[j]
-        if dot(y, y) > INDEPENDENT * INDEPENDENT:
-            count = add_direction(Q, count, y, INDEPENDENT)
+        if dot(y, y) > DOUBT * DOUBT:
+            count = add_direction(Q, count, y, DOUBT)
     return count
 
 
@@ -190,7 +184,7 @@ def free_motions(w, rows, count):
     for p in range(count):
         for j in range(n):
             y[j] = entry(A, W, held, rows[p], j) * scale[j]
-        seen = add_direction(Q, seen, y, INDEPENDENT)
+        seen = add_direction(Q, seen, y, DOUBT)
     return complement(Q, seen, scale, held)
 
 
@@ -221,7 +215,7 @@ def see_limbs(w):
     for i in range(A.shape[0]):
         for j in range(n):
             y[j] = A[i, j] * scale[j]
-        seen = add_direction(Q, seen, y, INDEPENDENT)
+        seen = add_direction(Q, seen, y, DOUBT)
     count = complement(Q, seen, scale, free)
     for i in range(massless.size):
         massless[i] = False

@@ -15,7 +15,7 @@ import numpy as np
 
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
-from dalembert.simulate.contact.array_loops import copy_rows, copy_to, fill
+from dalembert.simulate.contact.array_loops import copy_rows, copy_to
 from dalembert.simulate.contact.cone_loops import paradox
 from dalembert.simulate.contact.gap_loops import accepted_in_cells, gap_in, step_behind
 from dalembert.simulate.contact.guard_loops import first_change, first_watched, note_signs
@@ -31,7 +31,6 @@ from dalembert.simulate.contact.memory import (
     EVERY,
     FAILED_AT,
     FAILURE,
-    FALLING,
     FIRST,
     FIXED_STEP,
     FRICTION_SUM,
@@ -39,10 +38,8 @@ from dalembert.simulate.contact.memory import (
     HEAT_SUM,
     LARGEST,
     NEXT,
-    NOTHING,
     OPEN,
     RESULT,
-    RISING,
     ROWS,
     SAMPLES,
     SECOND,
@@ -54,15 +51,23 @@ from dalembert.simulate.contact.memory import (
     STEPS_TAKEN,
     STOP,
     TERMS,
-    WHO,
     WORK,
     H,
     T,
 )
 from dalembert.simulate.contact.mode_loops import motion
 from dalembert.simulate.contact.projection_loops import project
-from dalembert.simulate.contact.record_loops import asked, keep, note, record, record_here, word_of
-from dalembert.simulate.contact.step_loops import go, here, set_state, shot
+from dalembert.simulate.contact.record_loops import (
+    asked,
+    is_terminal,
+    keep,
+    note,
+    note_zeros,
+    record,
+    record_here,
+    word_of,
+)
+from dalembert.simulate.contact.step_loops import go, here, set_state, shot, stay
 from dalembert.simulate.contact.transition_loops import (
     CHANGE,
     COLLIDE,
@@ -75,12 +80,10 @@ from dalembert.simulate.contact.transition_loops import (
     touches,
     transit,
 )
+from dalembert.simulate.limits import AT_STOP, CHATTER_TIME
 
 AT_ONCE = 1000
 """Events without a step at most."""
-
-CHATTER, CHATTER_TIME = 30, 1e-7
-"""So many changes of mode within this part of the run are an accumulation."""
 
 
 @nested
@@ -154,69 +157,156 @@ def advance(w, watched, loose_all, most):
 
 
 @nested
-def step(w, watched, loose_all, ready, fired):
-    """Take one step, or part of one up to an event; return how it ended."""
-    closed, gapped, pair_bounded = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.pair_bounded)
-    clock, limits, late = vector(w, AT.clock), vector(w, AT.limits), vector(w, AT.late)
-    rests, q0, v0 = vector(w, AT.rests), vector(w, AT.q0), vector(w, AT.v0)
-    q1, v1 = vector(w, AT.q1), vector(w, AT.v1)
-    sums, q, v = vector(w, AT.sums), vector(w, AT.q), vector(w, AT.v)
-    time, sample_t, signs = vector(w, AT.time), vector(w, AT.sample_t), vector(w, AT.signs)
-    stages, events = matrix(w, AT.stages), matrix(w, AT.events)
-    tally, zeros, terminal = whole(w, AT.tally), whole(w, AT.zeros), whole(w, AT.terminal)
-    k = closed.size
-    t, stop = clock[T], clock[STOP]
-    clock[FAILED_AT] = t
+def step_limit(w):
+    """Return how long the next step may be, and when impacts that pile up come to rest."""
+    clock, limits, rests = vector(w, AT.clock), vector(w, AT.limits), vector(w, AT.rests)
     due = np.inf
-    for i in range(k):
+    for i in range(rests.size):
         due = min(due, rests[i])
     h = limits[FIXED_STEP] if limits[FIXED_STEP] > 0.0 else clock[H]
-    h = min(h, stop - t, due - t, limits[LARGEST])
+    h = min(h, clock[STOP] - clock[T], due - clock[T], limits[LARGEST])
     if clock[EVERY] > 0.0:
-        h = min(h, (sample_t.size // 4) * clock[EVERY])
-    slow = plane_limit(w)
-    if slow == 0.0:
-        record_here(w, 0.0)
-        keep(w)
-        code = rest_planes(w)
-        code = here(w) if code == SOUND else code
-        if code == SOUND:
-            record_here(w, 0.0)
-            follow(w)
-            return standstill(w, 0.0)
-        return code
-    h = min(h, slow)
-    ready[0] = False
-    code, h, edge = accepted_in_cells(w, h)
+        h = min(h, (vector(w, AT.sample_t).size // 4) * clock[EVERY])
+    return h, due
+
+
+@nested
+def come_to_rest(w):
+    """Let planes that are at rest now stick, without a step; return how it ended."""
+    record_here(w, 0.0)
+    keep(w)
+    code = rest_planes(w)
+    code = here(w) if code == SOUND else code
     if code != SOUND:
         return code
-    # gaps with bounds
-    strikes = False
-    K_kept = stages.copy()
-    for i in range(k):
+    record_here(w, 0.0)
+    follow(w)
+    return standstill(w, 0.0)
+
+
+@nested
+def first_strike(w, h, ready, kept_stages):
+    """Shorten the step to where the first gap with bounds closes; return how it ended, the length, what is at its end.
+
+    At its end: 0 nothing new, 1 the end up to which the step is certain, 2 a contact that closes. `kept_stages` are
+    those of the step.
+    """
+    closed, gapped, pair_bounded = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.pair_bounded)
+    stages, what = matrix(w, AT.stages), 0
+    for i in range(closed.size):
         if gapped[i] and not closed[i] and pair_bounded[i] and h > 0.0:
             code, at, struck = gap_in(w, i, h, ready)
             if code != SOUND:
-                return code
+                return code, h, what
             if at < h or struck:
-                copy_rows(stages, K_kept)
+                copy_rows(stages, kept_stages)
                 ready[0] = False
-                h, strikes, edge = at, struck, False
-                if h > 0.0:
-                    code, _ = shot(w, h, True)
-                    if code != SOUND:
-                        return code
-                    copy_rows(K_kept, stages)
-                else:
-                    copy_to(q1, q0)
-                    copy_to(v1, v0)
-                    fill(sums, 0.0)
+                h, what = at, 2 if struck else 1
+                if h == 0.0:
+                    stay(w)
                     break
+                code, _ = shot(w, h, True)
+                if code != SOUND:
+                    return code, h, what
+                copy_rows(kept_stages, stages)
+    return SOUND, h, what
+
+
+@nested
+def open_gaps(w, loose_all):
+    """Return which of some gaps are open."""
+    closed, count = flags(w, AT.closed), 0
+    loose = np.zeros(loose_all.size, np.int64)
+    for j in range(loose_all.size):
+        if not closed[loose_all[j]]:
+            loose[count] = loose_all[j]
+            count += 1
+    return loose[:count]
+
+
+@nested
+def sample_on_the_way(w, end):
+    """Record samples at asked times before the end of the step, by steps of their own; return how it ended."""
+    clock, tally, sums = vector(w, AT.clock), whole(w, AT.tally), vector(w, AT.sums)
+    q1, v1 = vector(w, AT.q1), vector(w, AT.v1)
+    finish_q, finish_v, finish, t = q1.copy(), v1.copy(), sums.copy(), clock[T]
+    while asked(w, tally[NEXT]) < end:
+        at = asked(w, tally[NEXT])
+        tally[NEXT] += 1
+        if at <= t:
+            continue
+        set_state(w, vector(w, AT.q0), vector(w, AT.v0))
+        code = here(w)
+        if code == SOUND:
+            code, _ = shot(w, at - t, False)
+        if code != SOUND:
+            return code
+        set_state(w, q1, v1)
+        code = motion(w, at, True)
+        if code != SOUND:
+            return code
+        set_state(w, q1, v1)
+        vector(w, AT.time)[0] = at
+        record(w, 0.0, clock[WORK] + sums[0], clock[HEAT_SUM] + sums[1], clock[FRICTION_SUM] + sums[2])
+    copy_to(q1, finish_q)
+    copy_to(v1, finish_v)
+    copy_to(sums, finish)
+    return SOUND
+
+
+@nested
+def jump_at_end(w, h, edge, strikes):
+    """Record the state before a jump and change the modes at the end of the step h; return how it ended."""
+    clock, tally = vector(w, AT.clock), whole(w, AT.tally)
+    record_here(w, h)
+    if clock[EVERY] > 0.0 and asked(w, tally[NEXT]) == clock[T]:
+        tally[NEXT] += 1
+    keep(w)
+    if strikes or edge:
+        code = SOUND if strikes else step_behind(w)
+        code = transit(w, COLLIDE) if code == SOUND else code
+        rest(w, clock[T])
+    else:
+        code = transit(w, CHANGE)
+    return here(w) if code == SOUND else code
+
+
+@nested
+def chatters(w):
+    """Note a change of mode; return whether so many come so soon after each other that they are an accumulation."""
+    clock, late = vector(w, AT.clock), vector(w, AT.late)
+    for j in range(late.size - 1):
+        late[j] = late[j + 1]
+    late[late.size - 1] = clock[T]
+    return clock[T] - late[0] <= CHATTER_TIME * (clock[END] - clock[START])
+
+
+@nested
+def step(w, watched, loose_all, ready, fired):
+    """Take one step, or part of one up to an event; return how it ended."""
+    clock, stages = vector(w, AT.clock), matrix(w, AT.stages)
+    tally = whole(w, AT.tally)
+    t, stop = clock[T], clock[STOP]
+    clock[FAILED_AT] = t
+    h, due = step_limit(w)
+    slow = plane_limit(w)
+    if slow == 0.0:
+        return come_to_rest(w)
+    ready[0] = False
+    code, h, edge = accepted_in_cells(w, min(h, slow))
+    if code != SOUND:
+        return code
+    # gaps with bounds
+    kept_stages = stages.copy()
+    code, h, what = first_strike(w, h, ready, kept_stages)
+    if code != SOUND:
+        return code
+    strikes, edge = what == 2, edge and what == 0
     # modes
     changed = False
     if h > 0.0:
         before = h
-        copy_rows(K_kept, stages)
+        copy_rows(kept_stages, stages)
         code, h, changed = first_change(w, h)
         if code != SOUND:
             return code
@@ -228,18 +318,10 @@ def step(w, watched, loose_all, ready, fired):
                 if code != SOUND:
                     return code
         else:
-            copy_rows(stages, K_kept)
-    # the user's functions, and gaps without bounds
-    count = 0
-    loose = np.zeros(loose_all.size, np.int64)
-    for j in range(loose_all.size):
-        if not closed[loose_all[j]]:
-            loose[count] = loose_all[j]
-            count += 1
-    loose = loose[:count]
-    watching = False
-    if watched or count:
-        # a gap that has just opened without velocity begins at zero: it is looked at when it is open
+            copy_rows(stages, kept_stages)
+    # the user's functions, and gaps without bounds; one that has just opened begins at zero: it is looked at when open
+    loose, watching = open_gaps(w, loose_all), False
+    if watched or loose.size:
         code, at, kind = first_watched(w, h, watched, loose, ready, fired)
         if code != SOUND:
             return code
@@ -252,71 +334,32 @@ def step(w, watched, loose_all, ready, fired):
                 if code != SOUND:
                     return code
             else:
-                copy_to(q1, q0)
-                copy_to(v1, v0)
-                fill(sums, 0.0)
+                stay(w)
             watching = kind == -1
             strikes = strikes or kind >= 0
-    # samples at asked times on the way are steps of their own
     end = t + h
     if not (changed or strikes or edge):
-        if end >= stop - 1e-15 * abs(stop):
+        if end >= stop - AT_STOP * abs(stop):
             end = stop
-        elif due - end <= 1e-15 * abs(end):
+        elif due - end <= AT_STOP * abs(end):
             end = due
     if clock[EVERY] > 0.0:
-        finish_q, finish_v, finish = q1.copy(), v1.copy(), sums.copy()
-        while asked(w, tally[NEXT]) < end:
-            at = asked(w, tally[NEXT])
-            tally[NEXT] += 1
-            if at <= t:
-                continue
-            set_state(w, q0, v0)
-            code = here(w)
-            if code == SOUND:
-                code, _ = shot(w, at - t, False)
-            if code != SOUND:
-                return code
-            set_state(w, q1, v1)
-            code = motion(w, at, True)
-            if code != SOUND:
-                return code
-            q[:], v[:], time[0] = q1, v1, at
-            record(w, 0.0, clock[WORK] + sums[0], clock[HEAT_SUM] + sums[1], clock[FRICTION_SUM] + sums[2])
-        copy_to(q1, finish_q)
-        copy_to(v1, finish_v)
-        copy_to(sums, finish)
+        code = sample_on_the_way(w, end)
+        if code != SOUND:
+            return code
+    # the run moves to the end, and modes change there
     code = go(w, h)
     clock[T] = end
     clock[FAILED_AT] = end
-    if code != SOUND:
-        return code
-    code = paradox(w)
+    code = paradox(w) if code == SOUND else code
     if code != SOUND:
         return code
     rest(w, end)
     if watching:
-        for e in range(watched):
-            if fired[e]:
-                if tally[EVENT_COUNT] < events.shape[0]:
-                    row = events[tally[EVENT_COUNT]]
-                    row[0], row[1], row[2], row[3] = end, e, NOTHING, RISING if signs[e] < 0 else FALLING
-                    tally[EVENT_COUNT] += 1
-                zeros[e] += 1
+        note_zeros(w, watched, fired)
     jump = changed or strikes or edge
     if jump:
-        record_here(w, h)
-        if clock[EVERY] > 0.0 and asked(w, tally[NEXT]) == end:
-            tally[NEXT] += 1
-        keep(w)
-        if strikes or edge:
-            code = SOUND if strikes else step_behind(w)
-            code = transit(w, COLLIDE) if code == SOUND else code
-            rest(w, end)
-        else:
-            code = transit(w, CHANGE)
-        if code == SOUND:
-            code = here(w)
+        code = jump_at_end(w, h, edge, strikes)
         if code != SOUND:
             return code
     follow(w)
@@ -329,18 +372,11 @@ def step(w, watched, loose_all, ready, fired):
         return CALLBACK
     tally[STEPS] += 1
     code = standstill(w, h)
-    if (changed or edge) and not strikes:
-        for j in range(late.size - 1):
-            late[j] = late[j + 1]
-        late[late.size - 1] = end
-        if code == SOUND and end - late[0] <= CHATTER_TIME * (clock[END] - clock[START]):
-            return CHATTERING
-    if code == SOUND and watching:
-        for e in range(watched):
-            if fired[e] and terminal[e] > 0 and zeros[e] >= terminal[e]:
-                tally[WHO] = e
-                keep(w)
-                return ENDED
+    if (changed or edge) and not strikes and chatters(w) and code == SOUND:
+        return CHATTERING
+    if code == SOUND and watching and is_terminal(w, watched, fired):
+        keep(w)
+        return ENDED
     return code
 
 

@@ -43,24 +43,22 @@ from dalembert.simulate.contact.memory import (
 )
 from dalembert.simulate.contact.mode_loops import margins, motion
 from dalembert.simulate.contact.projection_loops import project
-
-SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
-"""Part of the optimal step, and how much a step may shrink or grow at once."""
-
-SHORTEST = 1e-11
-"""Steps that have no answer are shortened down to this, seconds: the run ends next to where the answer does."""
-
-FAR = 1e12
-"""Stages beyond this (metres, radians, per second) belong to steps that are too long."""
+from dalembert.simulate.limits import (
+    COLLAPSE,
+    FAR_STAGE,
+    GROW,
+    LEAST_SIZE,
+    LEAST_STEP,
+    SAFETY,
+    SHORTEST,
+    SHRINK,
+    STAGE_DIFFERENCE,
+    STAGE_ITERATIONS,
+    STAGES_SOLVED,
+)
 
 TRIALS = 80
 """Rejected steps in a row, and trials for one zero, at most."""
-
-ITERATIONS, TURN = 12, 1e-3
-"""Newton's steps on implicit stages at most, and the part of the tolerance at which they end; the Jacobian is fresh."""
-
-DIFFERENCE, SMALLEST = 1.5e-8, 1e-5
-"""Differences of coordinates for the Jacobian: this part of their sizes, and what sizes are at least."""
 
 GAMMA = (6.0 + 81.0 ** (1.0 / 3.0) - 9.0 ** (1.0 / 3.0)) / 30.0
 """Inverse of the real eigenvalue of Radau's A^-1, with which its error estimate is filtered."""
@@ -143,7 +141,7 @@ def stage(w, t, row, watch):
     stage_margins = matrix(w, AT.stage_margins)
     n = v.size
     for j in range(2 * n):
-        if not abs(stage_y[j]) < FAR:
+        if not abs(stage_y[j]) < FAR_STAGE:
             return NOT_FINITE
     chart_at(w, q0, stage_y[:n], stage_y[n : 2 * n])
     code = motion(w, t, False)
@@ -207,7 +205,7 @@ def slopes(w, J):
             stage_y[n + i] = v0[i]
         size = abs(v0[j - n]) if j >= n else abs(q0[j]) if limits[SIZED] else 1.0
         before = stage_y[j]
-        stage_y[j] += DIFFERENCE * max(size, SMALLEST)
+        stage_y[j] += STAGE_DIFFERENCE * max(size, LEAST_SIZE)
         step = stage_y[j] - before
         code = stage(w, clock[T], 1, False)
         if code != SOUND:
@@ -246,7 +244,7 @@ def implicit_stages(w, h, watch):
     if not factor(K, 3 * m, pivot):
         return COLLAPSED, np.inf
     before, solved = np.inf, False
-    for _ in range(ITERATIONS):
+    for _ in range(STAGE_ITERATIONS):
         for i in range(3):
             fill(stage_y, 0.0)
             for j in range(m):
@@ -267,7 +265,7 @@ def implicit_stages(w, h, watch):
                 z[i, j] += x[i * m + j]
                 total += (x[i * m + j] / scale[j]) ** 2
         size = np.sqrt(total / (3 * m))
-        if size <= TURN or (size < 1.0 and size > 0.5 * before):
+        if size <= STAGES_SOLVED or (size < 1.0 and size > 0.5 * before):
             solved = True
             break
         if not size < 2.0 * before:
@@ -397,15 +395,15 @@ def accepted(w, h):
             if h <= SHORTEST:
                 return code, h
             environment[FAILED] = 0.0
-            h *= LEAST
+            h *= SHRINK
             continue
         if ratio < 1.0 or limits[FIXED_STEP] > 0.0:
-            best = SAFETY * ratio ** (-1.0 / limits[ORDER]) if ratio > 0.0 else MOST
-            clock[H] = h * min(max(best, LEAST), MOST)
+            best = SAFETY * ratio ** (-1.0 / limits[ORDER]) if ratio > 0.0 else GROW
+            clock[H] = h * min(max(best, SHRINK), GROW)
             return SOUND, h
         tally[REJECTED] += 1
-        h *= max(LEAST, SAFETY * ratio ** (-1.0 / limits[ORDER]))
-        if h <= 16.0 * 2.2e-16 * abs(clock[T]) or h < 1e-280:
+        h *= max(SHRINK, SAFETY * ratio ** (-1.0 / limits[ORDER]))
+        if h <= COLLAPSE * abs(clock[T]) or h < LEAST_STEP:
             return COLLAPSED, h
     return COLLAPSED if code == SOUND else code, h
 
@@ -422,6 +420,14 @@ def paradox_at_end(w, h):
     set_state(w, vector(w, AT.q1), vector(w, AT.v1))
     code = motion(w, vector(w, AT.clock)[T] + h, False)
     return paradox(w) if code == SOUND else code
+
+
+@nested
+def stay(w):
+    """Make the start of the step its end."""
+    copy_to(vector(w, AT.q1), vector(w, AT.q0))
+    copy_to(vector(w, AT.v1), vector(w, AT.v0))
+    fill(vector(w, AT.sums), 0.0)
 
 
 @nested

@@ -14,6 +14,7 @@ import numpy as np
 
 from dalembert.kernel.bisection import count_up_to
 from dalembert.kernel.loops import compiled
+from dalembert.simulate.limits import NEARER, NEAREST_FOUND, NO_DIRECTION
 
 SLOTS = 3
 """Places at which a sphere can touch a heightfield at once."""
@@ -26,12 +27,6 @@ NEWTON = 20
 
 SAME = 0.998
 """Normals whose cosine is above this (3.6 degrees) are one place: the nearer counts."""
-
-NEARER = 1e-12
-"""A neighbour is nearer by this part of the reach (squared), or it is at the same place (as a part of the grid)."""
-
-TOUCHING = 1e-7
-"""Distances below this part of the reach have no direction of their own: the normal is that of the slope."""
 
 
 @compiled
@@ -60,7 +55,7 @@ def inside_patch(x0, y0, wx, wy, z00, z10, z01, z11, c, u, v):
         u, v = u + du, v + dv
         if abs(u) > 3.0 or abs(v) > 3.0:
             return False, best, u, v
-        if abs(du) + abs(dv) < 1e-14:
+        if abs(du) + abs(dv) < NEAREST_FOUND:
             break
     if not (0.0 <= u <= 1.0 and 0.0 <= v <= 1.0):
         return False, best, u, v
@@ -153,7 +148,7 @@ def is_nearest(d2, places, i, j, gx, gy, i0, j0, slack):
 @compiled
 def set_normal(gx, gy, z, c, p, d, sign, i, j, reach, n):
     """Write the normal at a place p of cell (i, j): from p to c, or that of the slope where c is on it."""
-    if d > TOUCHING * reach:
+    if d > NO_DIRECTION * reach:
         for k in range(3):
             n[k] = sign * (c[k] - p[k]) / d
         return

@@ -11,7 +11,7 @@ from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole,
 from dalembert.simulate.contact.array_loops import copy_to, dot, fill
 from dalembert.simulate.contact.cone_loops import decided, slipping_limb
 from dalembert.simulate.contact.friction_loops import own_acceleration, static, static_applies, terms_of
-from dalembert.simulate.contact.impact_loops import certify, limit_of, strike
+from dalembert.simulate.contact.impact_loops import certify, limit_of, strike, strike_one_by_one
 from dalembert.simulate.contact.memory import (
     AT,
     CLINGING,
@@ -45,24 +45,26 @@ from dalembert.simulate.contact.memory import (
     WHO,
     T,
 )
-from dalembert.simulate.contact.mode_loops import OPENING, STILL, WEAK, motion
+from dalembert.simulate.contact.mode_loops import motion
 from dalembert.simulate.contact.projection_loops import project
 from dalembert.simulate.contact.record_loops import note, word_of
 from dalembert.simulate.contact.row_loops import choose, free_motions, see_limbs
 from dalembert.simulate.contact.step_loops import set_state
-
-TOUCHING, SLOW = 1e-9, 1e-3
-"""Gaps that touch (m), separation within impacts that pile up (m/s)."""
+from dalembert.simulate.limits import (
+    AT_REST,
+    CLINGS,
+    OPENING,
+    SAME_INSTANT,
+    SLOW,
+    STILL,
+    STRAIGHT,
+    TOUCHING,
+    TURNED_AWAY,
+    WEAK,
+)
 
 CHANGES = 50
 """Changes of mode at one instant at most."""
-
-CLINGS = 1e-6
-"""A massless foot that lands may pull by this part of the largest force: rounding of the moment at which it lands."""
-
-REST_PART = 1e-11
-"""Relative velocities up to this part of what they are summed from are zero where contacts come to rest."""
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Modes that hold: who opens, sticks, slips.
@@ -229,14 +231,13 @@ def do_impact(w):
     """Let touching contacts collide, close those that do not separate, settle; return how it ended."""
     limits, q0, v0 = vector(w, AT.limits), vector(w, AT.q0), vector(w, AT.v0)
     time, v, clock = vector(w, AT.time), vector(w, AT.v), vector(w, AT.clock)
-    velocity, rests, gaps = vector(w, AT.velocity), vector(w, AT.rests), vector(w, AT.gaps)
-    slow, gain = vector(w, AT.slow), vector(w, AT.gain)
+    velocity, gaps, gain = vector(w, AT.velocity), vector(w, AT.gaps), vector(w, AT.gain)
     impulses, row_impulses, impact = vector(w, AT.impulses), vector(w, AT.row_impulses), vector(w, AT.impact)
     closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
     massless = flags(w, AT.massless)
     calls = whole_matrix(w, AT.calls)
-    tally, load_row, tangents = whole(w, AT.tally), whole(w, AT.load_row), whole(w, AT.tangents)
-    struck, direction, W = matrix(w, AT.struck), matrix(w, AT.direction), matrix(w, AT.W)
+    tally, load_row = whole(w, AT.tally), whole(w, AT.load_row)
+    struck, W = matrix(w, AT.struck), matrix(w, AT.W)
     k, n, t = closed.size, v.size, clock[T]
     set_state(w, q0, v0)
     time[0] = t
@@ -258,54 +259,12 @@ def do_impact(w):
     fill(row_impulses, 0.0)
     after, start = np.zeros(n), v0.copy()
     if limits[SEQUENTIAL]:
-        total, one = np.zeros(3 * k), np.zeros(k, np.bool_)
-        code = ENDLESS
-        for _ in range(10_000):
-            worst, slowest = -1, np.inf
-            fastest = 1.0
-            for i in range(k):
-                if gapped[i]:
-                    fastest = max(fastest, abs(velocity[3 * i]))
-            for i in range(k):
-                if gapped[i] and touching[i] and velocity[3 * i] < slowest:
-                    worst, slowest = i, velocity[3 * i]
-            if worst < 0 or slowest >= -1e-12 * fastest:
-                code = SOUND
-                break
-            fill(one, False)
-            one[worst] = True
-            code = strike(w, one, plastic, impulses, after)
-            if code != SOUND:
-                return code
-            total += impulses
-            copy_to(v, after)
-            invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-            code = ENDLESS
-        if code != SOUND:
-            return code
-        copy_to(impulses, total)
-        copy_to(after, v)
+        code = strike_one_by_one(w, touching, plastic, impulses, after)
     else:
         code = strike(w, touching, plastic, impulses, after)
-        if code != SOUND:
-            return code
-    # notes of impacts, and of those that pile up
-    piled = False
-    for i in range(k):
-        if not gapped[i]:
-            continue
-        if impulses[3 * i] > 0.0 or (massless[i] and touching[i] and before[3 * i] < -STILL):
-            if before[3 * i] < -STILL:
-                if limit[i] > 0.0 or massless[i]:
-                    fill(struck[i], np.nan)
-                else:
-                    for j in range(KNOWN - 1):
-                        struck[i, j] = struck[i, j + 1]
-                    struck[i, KNOWN - 1] = t
-                note(w, t, i, OPEN, IMPACT)
-            if limit[i] > 0.0:
-                rests[i] = max(limit[i], t)
-        piled = piled or (limit[i] > 0.0 and touching[i] and before[3 * i] < -STILL)
+    if code != SOUND:
+        return code
+    piled = note_impacts(w, before, touching, limit)
     copy_to(v0, after)
     set_state(w, q0, v0)
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
@@ -319,30 +278,7 @@ def do_impact(w):
     stays = np.zeros(k, np.bool_)
     for i in range(k):
         stays[i] = touching[i] and velocity[3 * i] <= (SLOW if piled else STILL * size)
-        if gapped[i] and stays[i] and not closed[i]:
-            note(w, t, i, OPEN, CLOSED)
-    for i in range(k):
-        if gapped[i] and closed[i] and not stays[i]:
-            note(w, t, i, CLOSED, OPEN)
-    for i in range(k):
-        word = word_of(w, i)
-        if gapped[i]:
-            closed[i] = stays[i]
-        x, y = velocity[3 * i + 1], velocity[3 * i + 2]
-        speed = np.sqrt(x * x + y * y)
-        if not closed[i] or tangents[i] == 0 or (gapped[i] and not static(w, i) > 0.0):
-            slides[i] = False
-        elif gapped[i]:
-            slides[i], slow[i] = speed > STILL, 0.0
-            if slides[i]:
-                direction[i, 0], direction[i, 1] = x / speed, y / speed
-        else:
-            moving = speed > REST_PART * terms_of(w, i) and speed > 0.0
-            slides[i], slow[i] = moving, 0.0
-            if moving:
-                direction[i, 0], direction[i, 1] = x / speed, y / speed
-            if word_of(w, i) != word:
-                note(w, t, i, word, word_of(w, i))
+    close(w, stays)
     sticks = np.zeros(k, np.bool_)
     for i in range(k):
         sticks[i] = closed[i] and gapped[i] and not slides[i]
@@ -358,6 +294,61 @@ def do_impact(w):
             gain[0], gain[1] = -heat, t
         tally[GAINS] += 1
     return code
+
+
+@nested
+def note_impacts(w, before, touching, limit):
+    """Note who struck with which velocities before, and when, for those that pile up; return whether some do.
+
+    `limit` (k,) are limits of sequences of impacts, 0 where there is none.
+    """
+    impulses, rests, t = vector(w, AT.impulses), vector(w, AT.rests), vector(w, AT.clock)[T]
+    gapped, massless, struck = flags(w, AT.gapped), flags(w, AT.massless), matrix(w, AT.struck)
+    piled = False
+    for i in range(touching.size):
+        if not gapped[i]:
+            continue
+        if impulses[3 * i] > 0.0 or (massless[i] and touching[i] and before[3 * i] < -STILL):
+            if before[3 * i] < -STILL:
+                if limit[i] > 0.0 or massless[i]:
+                    fill(struck[i], np.nan)
+                else:
+                    for j in range(KNOWN - 1):
+                        struck[i, j] = struck[i, j + 1]
+                    struck[i, KNOWN - 1] = t
+                note(w, t, i, OPEN, IMPACT)
+            if limit[i] > 0.0:
+                rests[i] = max(limit[i], t)
+        piled = piled or (limit[i] > 0.0 and touching[i] and before[3 * i] < -STILL)
+    return piled
+
+
+@nested
+def close(w, stays):
+    """Close the gaps that stay shut after an impact, open the others, and let slide who moves along its surface."""
+    t, velocity, slow = vector(w, AT.clock)[T], vector(w, AT.velocity), vector(w, AT.slow)
+    closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
+    tangents, direction = whole(w, AT.tangents), matrix(w, AT.direction)
+    for i in range(stays.size):
+        if gapped[i] and stays[i] and not closed[i]:
+            note(w, t, i, OPEN, CLOSED)
+    for i in range(stays.size):
+        if gapped[i] and closed[i] and not stays[i]:
+            note(w, t, i, CLOSED, OPEN)
+    for i in range(stays.size):
+        word = word_of(w, i)
+        if gapped[i]:
+            closed[i] = stays[i]
+        x, y = velocity[3 * i + 1], velocity[3 * i + 2]
+        speed = np.sqrt(x * x + y * y)
+        if not closed[i] or tangents[i] == 0 or (gapped[i] and not static(w, i) > 0.0):
+            slides[i] = False
+            continue
+        slides[i], slow[i] = speed > STILL if gapped[i] else speed > AT_REST * terms_of(w, i) and speed > 0.0, 0.0
+        if slides[i]:
+            direction[i, 0], direction[i, 1] = x / speed, y / speed
+        if not gapped[i] and word_of(w, i) != word:
+            note(w, t, i, word, word_of(w, i))
 
 
 @nested
@@ -395,7 +386,7 @@ def do_change(w):
             along = x * direction[i, 0] + y * direction[i, 1]
             if along > 0.0:
                 continue
-            if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(STILL, 1e-6 * terms_of(w, i)):
+            if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(STILL, TURNED_AWAY * terms_of(w, i)):
                 continue  # its path has turned by a right angle: it slides on
             slides[i], arrived = False, True
     # those that let go although nothing is seen of it yet
@@ -407,7 +398,7 @@ def do_change(w):
     for i in range(k):
         if arrived and closed[i] and slides[i]:
             x, y = velocity[3 * i + 1], velocity[3 * i + 2]
-            if np.sqrt(x * x + y * y) <= REST_PART * terms_of(w, i):
+            if np.sqrt(x * x + y * y) <= AT_REST * terms_of(w, i):
                 slides[i] = False
     code = do_settle(w)
     for i in range(k):
@@ -481,9 +472,9 @@ def plane_limit(w):
             slowing = -(x * contact_rate[3 * i + 1] + y * contact_rate[3 * i + 2])
             # only where the path bends: a straight one ends at a zero of its speed
             bend = abs(x * contact_rate[3 * i + 2] - y * contact_rate[3 * i + 1])
-            if slowing > 0.0 and bend > 1e-9 * slowing:
+            if slowing > 0.0 and bend > STRAIGHT * slowing:
                 left = (x * x + y * y) / slowing
-                if left <= max(limits[EVENT_TOLERANCE], 8 * 2.2e-16 * abs(clock[T])):
+                if left <= max(limits[EVENT_TOLERANCE], SAME_INSTANT * abs(clock[T])):
                     return 0.0
                 longest = min(longest, 0.5 * left)
     return longest
@@ -503,7 +494,7 @@ def rest_planes(w):
         if closed[i] and slides[i] and tangents[i] == 2:
             x, y = velocity[3 * i + 1], velocity[3 * i + 2]
             slowing = -(x * contact_rate[3 * i + 1] + y * contact_rate[3 * i + 2])
-            if slowing > 0.0 and (x * x + y * y) / slowing <= max(limits[EVENT_TOLERANCE], 8 * 2.2e-16 * abs(t)):
+            if slowing > 0.0 and (x * x + y * y) / slowing <= max(limits[EVENT_TOLERANCE], SAME_INSTANT * abs(t)):
                 slides[i] = False
     code = transit(w, SETTLE)
     for i in range(k):
@@ -548,7 +539,7 @@ def first_modes(w):
         closed[i] = not gapped[i]
         x, y = velocity[3 * i + 1], velocity[3 * i + 2]
         speed = np.sqrt(x * x + y * y)
-        slides[i] = closed[i] and speed > REST_PART * terms_of(w, i)
+        slides[i] = closed[i] and speed > AT_REST * terms_of(w, i)
         if slides[i]:
             direction[i, 0], direction[i, 1] = x / speed, y / speed
     choose(w)

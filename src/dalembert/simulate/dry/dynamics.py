@@ -16,6 +16,7 @@ from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
 from dalembert.model.lagrangian.contacts import FrictionalSystem, limits_of
+from dalembert.simulate.limits import ALIGNED, ALIGNING_ROUNDS, LEAST_SPEED, REST_DIRECTION
 from dalembert.simulate.samples import inside
 from dalembert.types import Array
 
@@ -40,15 +41,6 @@ STICK, SLIP = 0, 2
 
 HALF = 0.5
 """Part of the way to rest that a step may go."""
-
-ALIGNED, ROUNDS = 1e-14, 60
-"""When an aligned direction has settled, and after how many rounds it is left as it is."""
-
-TURNED = 1e-9
-"""Part of the velocity before, which stands for that of a plane that has come to rest within a fixed step."""
-
-LEAST_SPEED = 1e-140
-"""Stands for the speed of a contact in a plane that has just let go: its square is not zero."""
 
 
 class ContactColumns:
@@ -118,7 +110,7 @@ class ContactColumns:
     def not_turned(self, velocity: Array, before: Array) -> Array:
         """Return velocities; of planes that have turned back since `before`, next to zero along the old direction."""
         turned = self.plane & (np.bincount(self.owner, velocity * before, self.plane.size) < 0.0)
-        return np.where(turned[self.owner], TURNED * before, velocity)
+        return np.where(turned[self.owner], REST_DIRECTION * before, velocity)
 
     def time_to_rest(self, velocity: Array, acceleration: Array, mode: Array) -> Array:
         """Return how long planes need until they rest at the deceleration of this moment; infinite for others."""
@@ -228,7 +220,7 @@ class Dynamics:
         """
         unit, slow = self.columns.units(x.velocity, mode)
         found = self._along(x, mode, unit, kept, state)
-        for _ in range(ROUNDS if slow else 0):
+        for _ in range(ALIGNING_ROUNDS if slow else 0):
             turned = self._turned(x, unit, found, slow)
             settled = np.abs(turned - unit).max() <= ALIGNED
             unit = turned

@@ -15,6 +15,18 @@ from dalembert.simulate.dry.dynamics import HALF, Dynamics
 from dalembert.simulate.dry.locate import FoundTransition, ModeRate, Segment, first_transition, time_to_rest
 from dalembert.simulate.dry.transition import after_loss, arrived_together, modes_at_rest, on_manifold
 from dalembert.simulate.events.record import MODES, EventRecord
+from dalembert.simulate.limits import (
+    CHATTER,
+    CHATTER_TIME,
+    COLLAPSE,
+    GROW,
+    LEAST_STEP,
+    LONGEST_TURN,
+    NOT_ZERO,
+    SAFETY,
+    SHORTEST_TURN,
+    SHRINK,
+)
 from dalembert.simulate.samples import asked_time, bounds_between, refuse_too_many
 from dalembert.simulate.steppers import STEPPERS, StepFailed, Stepper
 from dalembert.types import Array
@@ -96,7 +108,7 @@ class DryOptions:
     @property
     def time_scale(self) -> float:
         """A time in which forces may have turned, where nothing better is known; for the onset of slip in a plane."""
-        return 0.1 * self.duration * float(np.clip(np.sqrt(self.rtol), 1e-6, 1e-3))
+        return 0.1 * self.duration * float(np.clip(np.sqrt(self.rtol), SHORTEST_TURN, LONGEST_TURN))
 
 
 def checked_options(
@@ -129,15 +141,6 @@ def checked_options(
 
 # ----------------------------------------------------------------------------------------------------------------------
 # `method="events"`: integrate each mode, locate every transition, resolve it, go on.
-
-
-SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
-"""Step control: part of the optimal step, and how much a step may shrink or grow at once."""
-
-CHATTER = 30
-"""This many events within `CHATTER_TIME` of the duration are an accumulation (Zeno): the run ends there and says so."""
-
-CHATTER_TIME = 1e-7
 
 
 @dataclass
@@ -206,14 +209,14 @@ def _step(run: Run, rate: ModeRate, h: float, stop: float) -> Segment:
             run.h = o.step
             break
         if sound:
-            factor = MOST if ratio == 0.0 else min(MOST, max(LEAST, SAFETY * ratio ** (-1.0 / stepper.order)))
+            factor = GROW if ratio == 0.0 else min(GROW, max(SHRINK, SAFETY * ratio ** (-1.0 / stepper.order)))
         else:
-            factor, ratio = LEAST, np.inf
+            factor, ratio = SHRINK, np.inf
         if ratio <= 1.0:
             run.h = min(h * factor, o.largest_step)
             break
         h *= factor
-        if h <= 16.0 * np.finfo(float).eps * max(abs(run.t), 1e-300) or h < 1e-280:
+        if h <= COLLAPSE * max(abs(run.t), NOT_ZERO) or h < LEAST_STEP:
             raise SolvabilityError(f"the step at t = {run.t:.9g} became {h:.1e}: the motion has a singularity there")
     run.record.steps += 1
     last = stop if abs(run.t + h - stop) <= 4.0 * np.finfo(float).eps * abs(stop) else run.t + h

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Protocol
 import numpy as np
 
 from dalembert.simulate.dormand_prince import DOP853, RK45
+from dalembert.simulate.limits import LEAST_SIZE, STAGE_ITERATIONS, STAGES_SOLVED
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -151,12 +152,6 @@ E = np.array([-13 - 7 * S6, -13 + 7 * S6, -1.0]) / 3.0
 GAMMA = (6.0 + 81.0 ** (1 / 3) - 9.0 ** (1 / 3)) / 30.0
 """Inverse of the real eigenvalue of A^-1, which the error estimate is filtered with."""
 
-ITERATIONS = 12
-"""Newton iterations before the step is refused; the Jacobian is fresh, so 4 to 6 suffice."""
-
-TURN = 1e-3
-"""Newton ends when a correction is this part of the tolerance."""
-
 
 @dataclass(frozen=True)
 class DryRadau:
@@ -175,12 +170,12 @@ class DryRadau:
         system = np.eye(3 * n) - h * np.kron(A, J)
         z = np.zeros((3, n))
         before = np.inf
-        for _ in range(ITERATIONS):
+        for _ in range(STAGE_ITERATIONS):
             F = np.array([rate(t + C[i] * h, y + z[i]) for i in range(3)])
             change = np.linalg.solve(system, (h * (A @ F) - z).reshape(-1)).reshape(3, n)
             z += change
             size = float(np.sqrt(np.mean((change / scale) ** 2)))
-            if size <= TURN or (size < 1.0 and size > 0.5 * before):
+            if size <= STAGES_SOLVED or (size < 1.0 and size > 0.5 * before):
                 break
             if not size < 2.0 * before:
                 raise StepFailed(f"Newton's iteration diverges at t = {t:.6g}, h = {h:.3g}")
@@ -195,7 +190,7 @@ def _jacobian(rate: Rate, t: float, y: Array, k: Array, scale: Array) -> Float[A
     """Return d rate / d y by one-sided differences."""
     J = np.empty((y.size, y.size))
     for j in range(y.size):
-        step = np.sqrt(np.finfo(float).eps) * max(abs(y[j]), 1e-5, scale[j])
+        step = np.sqrt(np.finfo(float).eps) * max(abs(y[j]), LEAST_SIZE, scale[j])
         moved = y.copy()
         moved[j] += step
         J[:, j] = (rate(t, moved) - k) / (moved[j] - y[j])

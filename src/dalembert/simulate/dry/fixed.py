@@ -18,7 +18,8 @@ from dalembert.friction import METHODS, Limited, Reacting, resolve
 from dalembert.simulate.dry.dynamics import SLIP, STICK
 from dalembert.simulate.dry.transition import on_manifold
 from dalembert.simulate.events.record import MODES, EventRecord
-from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps
+from dalembert.simulate.limits import ON_THE_GRID, WHOLE_STEPS
+from dalembert.simulate.samples import refuse_breaks_between_steps
 from dalembert.status import Status
 from dalembert.types import Array
 
@@ -38,7 +39,7 @@ def run_fixed(run: Run, resolver: str | None = None, **options: Any) -> None:
         raise ModelError(f"resolver={resolver!r} is not one of {', '.join(map(repr, METHODS))}")
     o, d = run.options, run.dynamics
     size = o.step or o.duration
-    count = int(np.ceil(o.duration / size * (1.0 - 1e-12)))
+    count = int(np.ceil(o.duration / size * (1.0 - WHOLE_STEPS)))
     start, n = run.t, d.n
     creeps = resolver == "regularised"
     rate = _Rate(run, resolver, options)

@@ -9,6 +9,7 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.dry.dynamics import Dynamics
 from dalembert.simulate.events.isolate import locate_zero
+from dalembert.simulate.limits import CLEARLY_SLIDES, NEAR
 from dalembert.simulate.steppers import Stepper
 from dalembert.types import Array
 
@@ -87,12 +88,6 @@ class Segment:
 PROBES = 8
 """Points inside a step where signs are looked at."""
 
-NEAR = 1e-5
-"""Part of a step from which the loss of stick is extrapolated."""
-
-CLEAR = 1e-9
-"""Part of the relative velocities' size above which a contact clearly slides."""
-
 
 @dataclass(frozen=True)
 class FoundTransition:
@@ -163,7 +158,7 @@ def time_to_rest(dynamics: Dynamics, t: float, y: Array, k: Array, mode: Array) 
 
 def _root(dynamics: Dynamics, segment: Segment, hs: Array, speeds: Array, i: int, tolerance: float) -> float | None:
     """Return where one contact comes to rest: after it was clearly sliding, or at once if it never gets going."""
-    clear = CLEAR * np.abs(speeds).max(initial=0.0)
+    clear = CLEARLY_SLIDES * np.abs(speeds).max(initial=0.0)
     below = np.flatnonzero(speeds < -clear)
     if not below.size or (below[0] == 0 and speeds.size == 1):
         return None

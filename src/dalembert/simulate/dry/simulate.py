@@ -14,8 +14,9 @@ from dalembert.names import near_matches
 from dalembert.simulate.dry.dynamics import SLIP, STICK, Dynamics
 from dalembert.simulate.dry.events import Record, Run, checked_options, run_events
 from dalembert.simulate.dry.fixed import run_fixed
-from dalembert.simulate.dry.transition import REST, settled, velocity_rows
+from dalembert.simulate.dry.transition import settled, velocity_rows
 from dalembert.simulate.equations.lagrangian_system import in_time
+from dalembert.simulate.limits import AT_REST, CONSISTENT_DRY
 from dalembert.simulate.samples import breaks_of, checked_breaks
 from dalembert.simulate.trajectory import Counts, Trajectory
 from dalembert.status import Status
@@ -23,9 +24,6 @@ from dalembert.types import Array
 
 METHODS = {"events": run_events, "fixed": run_fixed}
 """Ways through time; being in the list is being tested."""
-
-CONSISTENT = 1e-9
-"""Initial velocities (and positions) may miss a constraint by this part of the velocities; more is a contradiction."""
 
 
 def simulate(
@@ -128,7 +126,7 @@ def _first_modes(dynamics: Dynamics, q: Array, v: Array, t: float, sticking: Seq
     size = np.abs(x.rows) @ np.abs(v) + np.abs(x.velocity - x.rows @ v)
     columns = dynamics.columns
     way = np.where(columns.plane, SLIP, np.sign(x.velocity[columns.first[:-1]])).astype(int)
-    mode = np.where(columns.at_rest(x.velocity, size, REST), STICK, way)
+    mode = np.where(columns.at_rest(x.velocity, size, AT_REST), STICK, way)
     for name in [sticking] if isinstance(sticking, str) else sticking or ():
         if name not in dynamics.names:
             raise ModelError(
@@ -151,7 +149,7 @@ def _refuse_inconsistent(dynamics: Dynamics, q: Array, v: Array, t: float, mode:
     if hasattr(system, "constraint") and k:
         phi = np.asarray(system.constraint(q, t))
         names = [name for name, kind in zip(system.names, system.holonomic, strict=True) if kind]
-        bad = np.flatnonzero(np.abs(phi) > CONSISTENT * (1.0 + np.abs(q).max()))
+        bad = np.flatnonzero(np.abs(phi) > CONSISTENT_DRY * (1.0 + np.abs(q).max()))
         if bad.size:
             raise ModelError(f"the initial q violates {names[bad[0]]!r} by {phi[bad[0]]:.3g}")
     if k and (hasattr(system, "constraint_velocity") or getattr(system, "rows_rest", False)):
@@ -159,7 +157,7 @@ def _refuse_inconsistent(dynamics: Dynamics, q: Array, v: Array, t: float, mode:
         if not hasattr(system, "constraint_velocity"):
             rows = np.asarray(system.jacobian(q, t))
             values = rows @ v
-        bad = np.flatnonzero(np.abs(values) > CONSISTENT * (np.abs(rows) @ np.abs(v) + 1.0))
+        bad = np.flatnonzero(np.abs(values) > CONSISTENT_DRY * (np.abs(rows) @ np.abs(v) + 1.0))
         if bad.size:
             raise ModelError(
                 f"the initial velocities contradict {system.names[bad[0]]!r}: its rate is {values[bad[0]]:.3g}, not 0; "

@@ -10,6 +10,7 @@ from dalembert.errors import SolvabilityError
 from dalembert.friction import Resolution
 from dalembert.simulate.dry.dynamics import SLIP, STICK, Dynamics, Terms
 from dalembert.simulate.dry.locate import Segment, let_go
+from dalembert.simulate.limits import AHEAD, AT_REST, CLOSED_PLAIN, DEPENDENT_ENTRY, LEAST_SQUARES, LIGHT, LIMIT_DROPS
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -21,10 +22,6 @@ from dalembert.types import Array
 # norm.
 
 
-PIVOT = 1e-9
-"""A row whose largest entry left is below this part of its size depends on rows above."""
-
-
 def on_manifold(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array) -> tuple[Array, Array]:
     """Return the nearest consistent state."""
     system: Any = dynamics.system
@@ -32,9 +29,9 @@ def on_manifold(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Array) -
         for _ in range(3):
             phi = np.asarray(system.constraint(q, t))
             A = np.asarray(system.jacobian(q, t))[np.array(system.holonomic)]
-            if not np.abs(phi).max(initial=0.0) > 4e-16 * (1.0 + np.abs(q).max()):
+            if not np.abs(phi).max(initial=0.0) > CLOSED_PLAIN * (1.0 + np.abs(q).max()):
                 break
-            q = q - np.linalg.lstsq(A, phi, rcond=1e-12)[0]
+            q = q - np.linalg.lstsq(A, phi, rcond=LEAST_SQUARES)[0]
     for _ in range(2):
         rows, missing = velocity_rows(dynamics, q, v, t, mode)
         if not np.any(missing):
@@ -59,10 +56,10 @@ def reduced(rows: Array, missing: Array, v: Array, mass: Array) -> Array:
     R, b = rows.astype(float).copy(), -missing.astype(float)
     d, pivots = np.zeros(v.size), []
     size = np.abs(R).max(axis=1, initial=0.0)
-    weight = 1.0 / np.sqrt(np.where(mass > 0.0, mass, np.finfo(float).tiny + mass.max(initial=1.0) * 1e-12))
+    weight = 1.0 / np.sqrt(np.where(mass > 0.0, mass, np.finfo(float).tiny + mass.max(initial=1.0) * LIGHT))
     for i in range(len(R)):
         column = int(np.argmax(np.abs(R[i]) * weight))
-        if np.abs(R[i, column]) <= PIVOT * size[i]:
+        if np.abs(R[i, column]) <= DEPENDENT_ENTRY * size[i]:
             continue
         b[i] /= R[i, column]
         R[i] /= R[i, column]
@@ -84,15 +81,6 @@ def reduced(rows: Array, missing: Array, v: Array, mass: Array) -> Array:
 # kinetic force drops to the latter at once, which may tear others loose: the problem is solved again with its force
 # given, until nobody else lets go. Where stick is lost slowly, with zero relative acceleration at the event itself, the
 # problem is looked at a little later on the path that the sticking contacts would have taken.
-
-
-REST = 1e-11
-"""Relative velocities up to this part of the velocities at hand are zero at an event: contacts that arrive together."""
-
-AHEAD = 1e-7
-"""How far to look beyond the loss of stick, as a part of the step, to begin with."""
-
-SLACK = 1e-12
 
 
 def modes_at_rest(
@@ -133,7 +121,7 @@ def _let_go(dynamics: Dynamics, x: Terms, answer: Resolution, mode: Array, state
         else:
             mode[i] = int(way)  # pyright: ignore[reportArgumentType]
         law = dynamics.laws[i]
-        drops |= float(law.kinetic(0.0, state)) < float(law.static(state)) * (1.0 - SLACK)
+        drops |= float(law.kinetic(0.0, state)) < float(law.static(state)) * (1.0 - LIMIT_DROPS)
     return drops
 
 
@@ -162,6 +150,6 @@ def arrived_together(dynamics: Dynamics, q: Array, v: Array, t: float, mode: Arr
     """Return the modes with every contact that is at rest now set to 0."""
     velocity, rows = dynamics.system.contact_terms(q, v, t)[:2]
     size = np.abs(rows) @ np.abs(v) + np.abs(velocity - rows @ v)
-    mode = np.where(dynamics.columns.at_rest(velocity, size, REST), STICK, mode)
+    mode = np.where(dynamics.columns.at_rest(velocity, size, AT_REST), STICK, mode)
     mode[list(arrived)] = 0
     return mode

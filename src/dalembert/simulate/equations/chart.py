@@ -21,14 +21,12 @@ import casadi as ca
 
 from dalembert.model.joints import rotations as quaternion
 from dalembert.model.joints.kinds import PlanarJoint
+from dalembert.simulate.limits import SERIES
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 Scalar = Any
-
-SMALL = 1e-3
-"""Squares of angles below this go through series: the first omitted term is then below rounding."""
 
 LARGEST_TURN = 3.0
 """A step may turn a body by less than this, radians; dexp^-1 ends at a full turn."""
@@ -96,7 +94,7 @@ def _planar(q: list[Scalar], x: list[Scalar], v: list[Scalar]) -> tuple[list[Sca
 
 def _spherical(q: list[Scalar], x: list[Scalar], v: list[Scalar]) -> tuple[list[Scalar], list[Scalar]]:
     s = x[0] * x[0] + x[1] * x[1] + x[2] * x[2]
-    small = s < SMALL
+    small = s < SERIES
     t = ca.sqrt(ca.if_else(small, 1.0, s))
     half_sinc = ca.if_else(small, 0.5 - s / 48 * (1 - s / 80 * (1 - s / 168 * (1 - s / 288))), ca.sin(t / 2) / t)
     cosine = ca.if_else(small, 1 - s / 8 * (1 - s / 48 * (1 - s / 120 * (1 - s / 224))), ca.cos(t / 2))

@@ -31,6 +31,7 @@ from dalembert.model.mechanism.precision import slack
 from dalembert.model.requests import requests
 from dalembert.simulate.equations.chart import chart, normalised
 from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.limits import CONTRADICTED
 from dalembert.simulate.steppers.carried_loops import Carried
 from dalembert.types import Array
 
@@ -44,10 +45,6 @@ CODES = ("rate", "move", "close", "admit", "events", "shift", "signals")
 
 LARGEST_CARRIED = 200
 """Velocities up to which rows are solved densely under the mechanism's rank."""
-
-CONTRADICTED = 100.0
-"""Times the model's digits by which accelerations of redundant rows may contradict each other: residuals of positions
-at its digits are seen so many times in second derivatives."""
 
 KEPT = 128
 """Kernels that stay in memory between runs: loading one takes as long as a short run."""

@@ -27,17 +27,12 @@ from dalembert.kkt.limits import DOUBT, SLACK
 from dalembert.kkt.rows import independent_rows
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.simulate.equations.formulation import KnownMotion
+from dalembert.simulate.limits import ACCEPTED_START, LARGEST_INVERSE, LIGHTEST, POSSIBLE_CONTROLS, START_ROUNDING
 from dalembert.types import Array
 
 MOST_ITERATIONS = 50
-ROUNDING = 100 * np.finfo(float).eps
-"""Residuals below this, relative to the sizes that enter them, are rounding."""
-
 SLACK_OF_RANK = 10.0
 """Times what redundant rows contradict each other where the rank was decided that they may do so elsewhere."""
-
-ACCEPTED = 1e-9
-"""Residuals that a consistent start may have where Newton's method can do no better."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -149,7 +144,9 @@ class Finder:
         b = np.concatenate([-bias, -drift])
         rows, cols = scales(K)
         z = cols * np.linalg.lstsq(rows[:, None] * K * cols, rows * b, rcond=DOUBT)[0]
-        if np.abs(rows * (K @ z - b)).max(initial=0.0) > 1e-6 * max(1.0, np.abs(rows * b).max(initial=0.0)):
+        if np.abs(rows * (K @ z - b)).max(initial=0.0) > POSSIBLE_CONTROLS * max(
+            1.0, np.abs(rows * b).max(initial=0.0)
+        ):
             raise SolvabilityError(
                 f"no {', '.join(m.free_controls)} can produce the known motion: its acceleration conflicts with the "
                 "constraints or with coordinates that no unknown control reaches"
@@ -196,23 +193,23 @@ class Finder:
     def _positions(self, q0: Array, v0: Array, t: float, s: Array, p: Array, held: Array, given: list[Array]) -> Array:
         """Newton's method: each step is the least change, in the metric of q0, that satisfies the linearised rows."""
         m, q, rows = self.motion, q0, self.motion.holonomic_rows
-        if not rows or negligible(given[5], given[2][rows], q0, ROUNDING):
+        if not rows or negligible(given[5], given[2][rows], q0, START_ROUNDING):
             return q0
         W = metric(given[0][list(m.free), :])
         A, phi = given[2][rows], given[5]
         known = self.rank(q0, t)
         under = {} if known is None else {"rank": known.positions, "sizes": known.scales[rows]}
         for _ in range(MOST_ITERATIONS):
-            if not np.isfinite(phi).all() or negligible(phi, A, q, ROUNDING):
+            if not np.isfinite(phi).all() or negligible(phi, A, q, START_ROUNDING):
                 break
             dq = least_change(W, A, q0 - q, -phi, held, **under)
             q = q + dq / max(1.0, np.abs(dq).max())
             terms = self.terms(q, v0, t, s, p)
             A, phi = terms[2][rows], terms[5]
-            if np.abs(dq).max() <= ROUNDING * max(1.0, np.abs(q).max()):
+            if np.abs(dq).max() <= START_ROUNDING * max(1.0, np.abs(q).max()):
                 break
         close = np.zeros(len(rows)) if known is None else SLACK_OF_RANK * max(known.gap, SLACK) * known.sizes[rows]
-        bad = np.flatnonzero(~fits(phi, A, q, ACCEPTED) & ~(np.abs(phi) <= close))
+        bad = np.flatnonzero(~fits(phi, A, q, ACCEPTED_START) & ~(np.abs(phi) <= close))
         if len(bad):
             sizes = ", ".join(f"{m.names[rows[i]]}: {phi[i]:.3g}" for i in bad[:8])
             raise SolvabilityError(
@@ -224,14 +221,14 @@ class Finder:
     def _velocities(self, q: Array, v0: Array, t: float, s: Array, p: Array, held: Array, there: list[Array]) -> Array:
         """Return the velocity nearest to v0, in the mass metric, that satisfies all rows."""
         m, A, psi = self.motion, there[2], there[6]
-        if not m.lam.numel() or negligible(psi, A, v0, ROUNDING):
+        if not m.lam.numel() or negligible(psi, A, v0, START_ROUNDING):
             return v0
         W = metric(there[0][list(m.free), :])
         known = self.rank(q, t)
         under = {} if known is None else {"rank": known.rank, "sizes": known.scales}
         v = v0 + least_change(W, A, np.zeros_like(v0), -psi, held, **under)
         psi = self.terms(q, v, t, s, p)[6]
-        share = ACCEPTED if known is None else max(ACCEPTED, SLACK_OF_RANK * known.gap)
+        share = ACCEPTED_START if known is None else max(ACCEPTED_START, SLACK_OF_RANK * known.gap)
         bad = np.flatnonzero(~fits(psi, A, np.append(v, v0), share))
         if len(bad):
             sizes = ", ".join(f"{m.names[i]}: {psi[i]:.3g}" for i in bad[:8])
@@ -242,17 +239,17 @@ class Finder:
         names = [self.motion.system.coordinates[i] for i in self.motion.free]
         changes = dict(zip(names, q - q0, strict=True)) | dict(zip([f"{x}'" for x in names], v - v0, strict=True))
         size = max(1.0, np.abs(q).max(initial=0.0)), max(1.0, np.abs(v).max(initial=0.0))
-        limits = dict.fromkeys(names, ROUNDING * size[0])
-        return {name: float(x) for name, x in changes.items() if abs(x) > limits.get(name, ROUNDING * size[1])}
+        limits = dict.fromkeys(names, START_ROUNDING * size[0])
+        return {name: float(x) for name, x in changes.items() if abs(x) > limits.get(name, START_ROUNDING * size[1])}
 
     def _violated(self, q0: Array, v0: Array, given: list[Array], there: list[Array]) -> dict[str, float]:
         """Return residuals of what was given: position rows at q0, rates at the corrected position."""
         m = self.motion
         violations = {}
-        off = ~fits(given[5], given[2][m.holonomic_rows], q0, ROUNDING)
+        off = ~fits(given[5], given[2][m.holonomic_rows], q0, START_ROUNDING)
         for k in np.flatnonzero(off):
             violations[m.names[m.holonomic_rows[k]]] = float(given[5][k])
-        for i in np.flatnonzero(~fits(there[6], there[2], v0, ROUNDING)):
+        for i in np.flatnonzero(~fits(there[6], there[2], v0, START_ROUNDING)):
             hidden = f"rate of {m.names[i]} (hidden)" if m.holonomic[i] else m.names[i]
             violations[hidden] = float(there[6][i])
         return violations
@@ -260,10 +257,6 @@ class Finder:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The least change that satisfies linear rows, in a metric; sizes at which residuals count; ranks.
-
-
-SAFE = 1e8
-"""Scaled systems whose inverse is larger than this are left to `KKT`, which says what is wrong with them."""
 
 
 def fits(residual: Array, A: Array, x: Array, share: float) -> Array:
@@ -281,7 +274,7 @@ def metric(M: Array) -> Array:
     if not M.size:
         return M
     lightest = np.diag(M)[np.diag(M) > 0].min(initial=np.inf)
-    floor = 1e-6 * (lightest if np.isfinite(lightest) else 1.0)
+    floor = LIGHTEST * (lightest if np.isfinite(lightest) else 1.0)
     values, vectors = np.linalg.eigh((M + M.T) / 2)
     return vectors @ np.diag(np.maximum(values, floor)) @ vectors.T
 
@@ -340,7 +333,7 @@ def well_posed(M: Array, A: Array, f: Array, c: Array) -> tuple[Array, Array] | 
         inverse = np.linalg.inv(scaled)
     except np.linalg.LinAlgError:
         return None
-    if not np.abs(inverse).sum(axis=1).max() < SAFE:
+    if not np.abs(inverse).sum(axis=1).max() < LARGEST_INVERSE:
         return None
     b = np.concatenate([f, c])
     z = cols * (inverse @ (rows * b))

@@ -20,6 +20,7 @@ from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.simulate.equations.dae import DAE, Levels, indices
 from dalembert.simulate.equations.signals import Signals
+from dalembert.simulate.limits import FULFILLED_START, STALLED, TABLEAU_RANK
 from dalembert.tableau.structure.index_reduction import signature
 from dalembert.tableau.tableau import Tableau
 from dalembert.types import Array
@@ -28,9 +29,6 @@ if TYPE_CHECKING:
     from dalembert.simulate.problem import Problem
 
 MOST_ITERATIONS = 30
-TOLERANCE = 1e-10
-RANK = 1e-12
-
 FIRMLY = 1e6
 """Weight of equations with rates while those of constraints are judged: rates can always follow."""
 
@@ -111,7 +109,7 @@ def _moved(dae: Any, x0: Array, x1: Array, r0: Array, r1: Array) -> dict[str, fl
     moved = {}
     for mark, before, after in (("", x0, x1), ("'", r0, r1)):
         for i, name in enumerate(dae.unknowns):
-            if abs(after[i] - before[i]) > TOLERANCE * max(1.0, abs(before[i])):
+            if abs(after[i] - before[i]) > FULFILLED_START * max(1.0, abs(before[i])):
                 moved[name + mark] = float(after[i] - before[i])
     return moved
 
@@ -132,10 +130,10 @@ class _Search:
         for _ in range(MOST_ITERATIONS):
             F, K = self._evaluate(z)
             size = float(np.linalg.norm(weights * self.rows * F))
-            if not self.off(F).any() or abs(last - size) <= 1e-6 * TOLERANCE:
+            if not self.off(F).any() or abs(last - size) <= STALLED * FULFILLED_START:
                 break
             last, w = size, weights * self.rows
-            step = scale * np.linalg.lstsq(w[:, None] * K[:, move] * scale, -w * F, rcond=RANK)[0]
+            step = scale * np.linalg.lstsq(w[:, None] * K[:, move] * scale, -w * F, rcond=TABLEAU_RANK)[0]
             if not step.any():
                 break
             z[move] += step
@@ -143,7 +141,7 @@ class _Search:
 
     def off(self, F: Array) -> Array:
         """Return which rows do not hold."""
-        return np.abs(F) * self.rows > TOLERANCE
+        return np.abs(F) * self.rows > FULFILLED_START
 
     def _evaluate(self, z: Array) -> tuple[Array, Array]:
         values = self.deep.evaluate(z, self.t, self.inputs, self.parameters)

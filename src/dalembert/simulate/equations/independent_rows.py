@@ -10,6 +10,7 @@ from scipy.linalg import qr
 
 from dalembert.kernel import Kernel
 from dalembert.simulate.equations.consistent import SLACK_OF_RANK
+from dalembert.simulate.limits import JUMP_SEEN, LEAST_SQUARES, LIGHTEST, RELAXED_SHARE
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -28,10 +29,6 @@ if TYPE_CHECKING:
 # those of least norm are reported.
 
 
-RELAXED_SHARE = 1e-9
-"""Relaxation of constraints near a singular configuration, as a part of the diagonal of A M^-1 A^T."""
-
-
 def independent_rows(A: Array, M: Array, rank: int, sizes: Array | None = None) -> list[int]:
     """Return `rank` well-conditioned rows of A, by QR with exchanges of the rows in the mass metric."""
     scaled = _scaled(A, M, sizes)
@@ -47,7 +44,7 @@ def conditioning(A: Array, M: Array, rows: list[int], sizes: Array | None = None
 def chosen_multipliers(A: Array, rows: list[int], full: Array) -> Array:
     """Return multipliers that exert the same forces as all by the chosen rows alone; the others are zero."""
     found = np.zeros(len(full))
-    found[rows] = np.linalg.lstsq(A[rows].T, A.T @ full, rcond=1e-12)[0]
+    found[rows] = np.linalg.lstsq(A[rows].T, A.T @ full, rcond=LEAST_SQUARES)[0]
     return found
 
 
@@ -62,7 +59,7 @@ def relaxation(m: KnownMotion, M: Array, A: Array, rows: list[int], stabilised: 
 def _scaled(A: Array, M: Array, sizes: Array | None) -> Array:
     """Return A in the mass metric, rows scaled by `sizes`, or to length one: rounding must not pass for a row."""
     values, vectors = np.linalg.eigh((M + M.T) / 2)
-    floor = 1e-6 * values.max(initial=0.0)
+    floor = LIGHTEST * values.max(initial=0.0)
     scaled = A @ vectors / np.sqrt(np.maximum(values, floor or 1.0))
     if sizes is not None:
         return sizes[:, None] * scaled
@@ -88,10 +85,6 @@ class Opened(NamedTuple):
     row: int
     name: str
     size: float
-
-
-SEEN = 0.01
-"""Part of the tolerance from which on positions that jump between rows are seen by the error test."""
 
 
 class DroppedRows:
@@ -151,6 +144,6 @@ class DroppedRows:
             return {}
         U = np.linalg.svd(known.scales[rows, None] * terms[2][rows])[0][:, known.positions :]
         apart = (U @ (U.T @ (known.scales[rows] * phi))) / known.scales[rows]
-        seen = SEEN * (settings.rtol * np.abs(q).max(initial=0.0) + settings.atol_all[:n].max(initial=0.0))
+        seen = JUMP_SEEN * (settings.rtol * np.abs(q).max(initial=0.0) + settings.atol_all[:n].max(initial=0.0))
         worst = np.argsort(-np.abs(apart))
         return {m.names[rows[i]]: float(abs(apart[i])) for i in worst if abs(apart[i]) > seen}

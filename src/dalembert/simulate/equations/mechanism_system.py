@@ -23,6 +23,7 @@ from dalembert.simulate.equations.chart import chart
 from dalembert.simulate.equations.codes import _traced
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.equations.signals import StateInput
+from dalembert.simulate.limits import CONTROLLER_DIFFERENCE
 from dalembert.tableau.mechanics.welded import coordinates
 from dalembert.tree.algorithms import dynamics
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
@@ -167,10 +168,6 @@ def _require_rates(mechanism: Mechanism) -> None:
 # whose error is of second order in the correction that follows, far below the tolerance that the correction keeps to.
 
 
-DIFFERENCE = 1e-7
-"""Step of the differences, times the size of a coordinate or one."""
-
-
 class Controlled:
     """Forces of a controller in a system: expressions with tables, or a Python function as its linear model."""
 
@@ -259,7 +256,7 @@ class LinearModel:
         slopes = np.empty((n, 2 * n))
         for j in range(2 * n):
             beside = here.copy()
-            beside[j] += DIFFERENCE * max(1.0, abs(here[j]))
+            beside[j] += CONTROLLER_DIFFERENCE * max(1.0, abs(here[j]))
             slopes[:, j] = (self._forces(t, beside) - tau) / (beside[j] - here[j])
         return np.concatenate([tau - slopes @ here, slopes[:, :n].ravel(), slopes[:, n:].ravel()])
 

@@ -14,6 +14,7 @@ from dalembert.errors import ModelError, ShapeError, advised
 from dalembert.first_use import LaterModule
 from dalembert.kernel.bisection import count_below, count_up_to
 from dalembert.kernel.loops import compiled, invoke
+from dalembert.simulate.limits import JUMP_OF_TABLE, NOT_ZERO, SAME_BREAK
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -133,8 +134,8 @@ def _jumps(polynomial: Any) -> list[float]:
         h = x[k] - x[k - 1]
         left, right = (np.poly1d(polynomial.c[:, j]) for j in (k - 1, k))
         for a, b, size in ((left, right, 1.0), (left.deriv(), right.deriv(), h)):
-            scale = sum(abs(c) * h**p for p, c in enumerate(left.coeffs[::-1])) + abs(right(0.0)) + 1e-300
-            if abs(a(h) - b(0.0)) * size > 1e-6 * scale:
+            scale = sum(abs(c) * h**p for p, c in enumerate(left.coeffs[::-1])) + abs(right(0.0)) + NOT_ZERO
+            if abs(a(h) - b(0.0)) * size > JUMP_OF_TABLE * scale:
                 found.append(float(x[k]))
                 break
     return found
@@ -155,7 +156,7 @@ class Signals:
         """Refuse a span that a table does not cover."""
         low, high = sorted((t0, t1))
         for name, (first, last) in self.ranges.items():
-            slack = 1e-12 * max(abs(first), abs(low), abs(high))
+            slack = SAME_BREAK * max(abs(first), abs(low), abs(high))
             if low < first - slack or high > last + slack:
                 words = f"known {name!r} is a table from t = {first:g} to {last:g}; the run goes from {t0:g} to {t1:g}"
                 advice = "give more values, or Table(..., extrapolate=True)", "give the table more lines"

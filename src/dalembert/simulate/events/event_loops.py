@@ -11,7 +11,8 @@ import numpy as np
 
 from dalembert.kernel.loops import compiled, invoke
 from dalembert.simulate.equations.signals import set_signals
-from dalembert.simulate.events.isolate_loops import GRID, LEAST, SPLIT, begin, insert, narrow, next_trial, verdict
+from dalembert.simulate.events.isolate_loops import GRID, SPLIT, begin, insert, narrow, next_trial, verdict
+from dalembert.simulate.limits import LEAST_PIECE
 from dalembert.simulate.steppers.newton_loops import EVENT_NOT_FINITE, STOPPED
 
 EVENTS = 5
@@ -85,7 +86,7 @@ def nodes_of(point, tables, history, t, step, span, ends):
 
     `ends` are the values at the end of the step.
     """
-    values, least = point[4], max(LEAST, 16.0 * EPS * abs(t / step))
+    values, least = point[4], max(LEAST_PIECE, 16.0 * EPS * abs(t / step))
     s, g, count = np.empty(64), np.empty((64, ends.size)), GRID.size
     # a first grid
     for j in range(count):

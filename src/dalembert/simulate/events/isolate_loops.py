@@ -23,6 +23,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.kernel.loops import compiled
+from dalembert.simulate.limits import DIFFERENCE_NOISE, ZERO_VALUE
 
 GRID = np.array([0.0, 0.13, 0.238, 0.321, 0.415, 0.546, 0.659, 0.803, 0.893, 1.0])
 """The first nodes of a step: of 54,000 sines with 2 to 300 periods in it, none looks smooth on them (evenly spaced
@@ -43,18 +44,9 @@ GRADED = 3.0
 FAR = 3.0
 """Values of one sign that are larger than this many times their range are far from zero."""
 
-NOISE = 64 * 2.2e-16
-"""Part of the values below which differences of nodes are rounding."""
-
-TINY = 16 * 2.2e-16
-"""Values below this part of the largest in a step are zero: their signs are rounding."""
-
 SPLIT = 0.42
 """Where a piece is split: not in its middle, so that nodes stay uneven. Of 40,000 sines with 1 to 200 periods in a step
 and a growing frequency, none loses a zero; split at 0.48, and far from zero by three nodes a side, 561 do."""
-
-LEAST = 1e-10
-"""Pieces below this part of a step are not split any more: two zeros within one are none."""
 
 QUIET, CROSSING = -2, -1
 """What a certain piece is: without a zero, or with one between signs that differ. Else: which piece to split, >= 0."""
@@ -72,7 +64,7 @@ def _misses(s, g, j, e):
                 if b not in (a, j):
                     weight *= (s[j] - s[b]) / (s[a] - s[b])
             predicted += weight * g[a, e]
-    allowed = ROUGH * (high - low) + NOISE * max(abs(low), abs(high))
+    allowed = ROUGH * (high - low) + DIFFERENCE_NOISE * max(abs(low), abs(high))
     missed = abs(g[j, e] - predicted)
     return 0.0 if missed <= allowed else np.inf
 
@@ -152,7 +144,7 @@ def begin(g, count, scale):
         for j in range(count):
             scale[e] = max(scale[e], abs(g[j, e])) if np.isfinite(g[j, e]) else scale[e]
         for j in range(count):
-            g[j, e] = 0.0 if abs(g[j, e]) <= TINY * scale[e] else g[j, e]
+            g[j, e] = 0.0 if abs(g[j, e]) <= ZERO_VALUE * scale[e] else g[j, e]
 
 
 @compiled
@@ -164,7 +156,7 @@ def insert(s, g, count, i, at, values, scale):
             g[j, e] = g[j - 1, e]
     s[i + 1] = at
     for e in range(g.shape[1]):
-        g[i + 1, e] = 0.0 if abs(values[e]) <= TINY * scale[e] else values[e]
+        g[i + 1, e] = 0.0 if abs(values[e]) <= ZERO_VALUE * scale[e] else values[e]
 
 
 @compiled

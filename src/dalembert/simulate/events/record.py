@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalembert.errors import UnsupportedError
+from dalembert.simulate.limits import ACCEPTED, IMPACT_GAIN
 
 if TYPE_CHECKING:
     from dalembert.kkt import Status
@@ -63,12 +64,6 @@ class EventRecord:
 
 CERTIFICATE = ("momentum", "laws", "energy_before", "energy_after", "status")
 """What the certificate of an impact holds, in the order of the columns of `samples["impact"]`."""
-
-CERTIFIED = 1e-8
-"""Residuals of an impact, relative to its data, up to which it is certified."""
-
-GAIN = 1e-9
-"""Impacts that add more than this part of the energy of motion gain energy."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -129,17 +124,17 @@ class ImpactRecord:
     @property
     def momentum_ok(self) -> bool:
         """Whether momentum balances, but for what completes infinitely many impacts."""
-        return self.momentum <= CERTIFIED or self.completes
+        return self.momentum <= ACCEPTED or self.completes
 
     @property
     def laws_ok(self) -> bool:
         """Whether the laws of impact hold."""
-        return self.laws <= CERTIFIED
+        return self.laws <= ACCEPTED
 
     @property
     def energy_ok(self) -> bool:
         """Whether the contacts bring no energy in: Newton's restitution with friction may."""
-        return self.heat >= -2.0 * GAIN * self.energy_before
+        return self.heat >= -2.0 * IMPACT_GAIN * self.energy_before
 
     @property
     def ok(self) -> bool:

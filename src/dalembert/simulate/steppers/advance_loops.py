@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.kernel.loops import inner, steady
+from dalembert.simulate.limits import ALMOST_ALL, COLLAPSE, GROW, SAFETY, SAME_INSTANT, SHRINK
 from dalembert.simulate.steppers.explicit_loops import (
     ALLOWED,
     ASKED,
@@ -53,15 +54,11 @@ from dalembert.simulate.steppers.inside_loops import HIGH, LOW, UNRESOLVED, cros
 # Samples of the explicit loop: at the ends of steps, or at equal times by shorter steps of full order.
 
 
-ROUNDING = 8 * 2.2e-16
-"""Part of the times by which start + k every may miss the end of the run and still be it."""
-
-
 @inner
 def asked_time(limits, k):
     """Return the time of sample k, start + k every; what misses the end of the run by rounding is the end."""
     t = limits.start + k * limits.every
-    return limits.end if abs(t - limits.end) <= ROUNDING * max(abs(limits.start), abs(limits.end)) else t
+    return limits.end if abs(t - limits.end) <= SAME_INSTANT * max(abs(limits.start), abs(limits.end)) else t
 
 
 @steady
@@ -155,12 +152,6 @@ def sample_inside(work, tables, pair, now, clock, counts, limits, samples, end):
 # Source of the step control: Hairer, Norsett, Wanner, "Solving ODEs I", secs. II.4 and II.10.
 
 
-SAFETY, LEAST, MOST = 0.9, 0.2, 6.0
-"""Part of the optimal step, and how much a step may shrink or grow at once."""
-
-SMALLEST = 16.0
-"""Steps below this many roundings of t are a collapse."""
-
 REACH = 0.8
 """Part of the chart's reach that a step may turn a body by at its present speed."""
 
@@ -202,7 +193,7 @@ def turned_too_far(now, limits):
 @inner
 def smallest(clock):
     """Return the step below which time does not move any more."""
-    return SMALLEST * 2.2e-16 * max(abs(clock[T]), abs(clock[STOP]))
+    return COLLAPSE * max(abs(clock[T]), abs(clock[STOP]))
 
 
 @steady
@@ -256,7 +247,7 @@ def shrink(clock, counts, pair, h, ratio, can_close):
         clock[NOISE] = 0.0
         clock[H] = 2.0 * h
         return
-    factor = LEAST if not ratio < np.inf else max(LEAST, SAFETY * ratio ** (-1.0 / pair.order))
+    factor = SHRINK if not ratio < np.inf else max(SHRINK, SAFETY * ratio ** (-1.0 / pair.order))
     clock[H] = h * factor
 
 
@@ -279,8 +270,8 @@ def grow(clock, counts, pair, h, ratio, last, after_rejection):
     clock[ALLOWED], clock[NOISE], clock[LEAST_RATIO], clock[LAST_RATIO] = 1.0, 0.0, np.inf, np.inf
     if last and h < clock[H] * 0.99:
         return
-    factor = MOST if ratio == 0.0 else min(MOST, SAFETY * ratio ** (-1.0 / pair.order))
-    clock[H] = h * (min(factor, 1.0) if after_rejection else max(LEAST, factor))
+    factor = GROW if ratio == 0.0 else min(GROW, SAFETY * ratio ** (-1.0 / pair.order))
+    clock[H] = h * (min(factor, 1.0) if after_rejection else max(SHRINK, factor))
 
 
 @inner
@@ -299,7 +290,7 @@ def next_step(clock, counts, limits, now):
     fixed = limits.fixed > 0.0
     h = limits.fixed if fixed else min(clock[H], limits.largest, reach_of_chart(now, limits))
     left = clock[STOP] - clock[T]
-    if h * (1.0 + 1e-9) >= left:
+    if h * (1.0 + ALMOST_ALL) >= left:
         return left, clock[STOP], True
     return h, clock[ORIGIN] + (counts[FIXED] + 1) * limits.fixed if fixed else clock[T] + h, False
 

@@ -8,6 +8,7 @@ from dalembert.kernel.loops import compiled, inlined, steady
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.event_loops import begin_events, of_differences, pass_events
 from dalembert.simulate.interruptible import interrupted
+from dalembert.simulate.limits import FIRST_STEP, LEAST_ERROR
 from dalembert.simulate.steppers.manifold_loops import cross, project, propagated, turned_away, widen
 from dalembert.simulate.steppers.newton_loops import (
     CONVERGED,
@@ -187,7 +188,7 @@ def choose(state, phi, correction, trial, scale, tested, count, errors, most):
         elif above < here:
             s.order, best = k + 1, above / (k + 2)
     # the step is doubled, kept, or reduced by at most one half
-    ratio = (2.0 * best + 1e-4) ** (-1.0 / (s.order + 1))
+    ratio = (2.0 * best + LEAST_ERROR) ** (-1.0 / (s.order + 1))
     if ratio >= 2.0:
         s.h *= 2.0
     elif ratio <= 1.0:
@@ -201,7 +202,7 @@ def after_error(state, errors, failures):
     if failures == 1:
         error = errors[0] if s.order_new == s.order else errors[1]
         s.order = s.order_new
-        factor = 0.9 * (2.0 * error + 1e-4) ** (-1.0 / (s.order + 1))
+        factor = 0.9 * (2.0 * error + LEAST_ERROR) ** (-1.0 / (s.order + 1))
         s.h *= max(0.25, min(0.9, factor))
     else:
         s.order = s.order_new if failures == 2 else 1
@@ -229,7 +230,7 @@ def first_size(x, rates, state, option, T, scale):
     """
     s = state[0]
     span = abs(s.t_stop - s.t)
-    h = min(1e-3 * span, option.most_step)
+    h = min(FIRST_STEP * span, option.most_step)
     weigh(x, option, h, T, scale)
     speed = norm(rates, scale, option.tested, option.tested_count)
     size = norm(x, scale, option.tested, option.tested_count)

@@ -29,6 +29,9 @@ from dalembert.types import Array
 MOST_ORDER = 6
 """k = 7 is unstable even at h = 0 (C. W. Cryer, BIT 12 (1972) 17-25)."""
 
+LEFT = 1e-12
+"""Points of the boundary of stability this far left of the imaginary axis are left of it, whatever the rounding."""
+
 
 @cache
 def alpha(k: int) -> tuple[Fraction, ...]:
@@ -79,7 +82,7 @@ def spectral_radius(k: int, z: complex) -> float:
 def sector(k: int) -> float:
     """Return the angle of A(alpha)-stability in degrees: 90 for k = 1, 2; 17.8 for k = 6."""
     z = boundary(k, 100_001)
-    left = z[(z.real < -1e-12)]
+    left = z[(z.real < -LEFT)]
     if not len(left):
         return 90.0
     return float(np.degrees(np.arctan2(np.abs(left.imag), -left.real).min()))
@@ -103,6 +106,9 @@ def _check(k: int) -> None:
 
 
 MOST_ITERATIONS = 20
+
+SMALL_CHANGE = 1e-6
+"""Newton's steps below this part of the unknowns that fall no more are rounding."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -162,7 +168,7 @@ def _newton(
             raise SolvabilityError(f"the Jacobian is singular at t = {environment[0]:g}") from error
         x = x + dx
         change = float((np.abs(dx) / (1.0 + np.abs(x))).max())
-        if change <= tolerance or (change < 1e-6 and change >= 0.5 * last):
+        if change <= tolerance or (change < SMALL_CHANGE and change >= 0.5 * last):
             return x, iteration
         last = change
     raise SolvabilityError(f"Newton's method did not converge at t = {environment[0]:g}: last change {last:.3g}")

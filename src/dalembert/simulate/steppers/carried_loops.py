@@ -19,12 +19,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.kernel.loops import inner
-
-SINGULAR = 1e-14
-"""Last pivot over the first at which a configuration is singular to rounding: another direction would do as well."""
-
-RISEN = 1e-5
-"""Part of a row beyond the kept directions, where constraints hold, from which on the rank is larger than assumed."""
+from dalembert.kkt.limits import ROUNDING
+from dalembert.simulate.limits import RISEN
 
 REDUNDANT, INCONSISTENT, MASSLESS, DECLINED, NOT_FINITE = 1.0, 5.0, 6.0, 8.0, 10.0
 """Members of `kkt.Status`, as kernels write them."""
@@ -342,7 +338,7 @@ def verdict(c, v, distance, left, size):
             lever = max(lever, abs(c.scales[i] * c.A[i, j]))
     if not np.isfinite(total):
         return NOT_FINITE
-    if c.rank[RATES] > 0 and not distance > SINGULAR:
+    if c.rank[RATES] > 0 and not distance > ROUNDING:
         return DECLINED
     if c.distance[1] > max(RISEN, c.agree[0]):
         return DECLINED

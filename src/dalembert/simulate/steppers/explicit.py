@@ -14,6 +14,7 @@ from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import LARGEST_TURN, ROTATIONS, rotation_places
 from dalembert.simulate.equations.codes import CODES, Codes
 from dalembert.simulate.interruptible import undisturbed
+from dalembert.simulate.limits import FIRST_STEP, FLAT_START, FLAT_STEP, LEAST_FIRST_STEP
 from dalembert.simulate.session import FIELDS, Session, rank_of
 from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import advance_loops as sample_loops
@@ -221,9 +222,9 @@ class Explicit:
         scale = s.atol + s.rtol * size
         with np.errstate(over="ignore", invalid="ignore"):
             d1 = float(np.sqrt(np.mean((K[0, : 2 * n] / scale) ** 2)))
-        h = 0.01 * float(np.sqrt(np.mean((size / scale) ** 2))) / d1 if d1 > 1e-5 else 1e-6
-        h = min(h, s.largest_step, 1e-3 * s.duration)
-        return max(h, 1e-12 * s.duration)
+        h = 0.01 * float(np.sqrt(np.mean((size / scale) ** 2))) / d1 if d1 > FLAT_START else FLAT_STEP
+        h = min(h, s.largest_step, FIRST_STEP * s.duration)
+        return max(h, LEAST_FIRST_STEP * s.duration)
 
     @undisturbed()
     def _block(self, most_steps: int) -> None:

@@ -10,6 +10,7 @@ import numpy as np
 from dalembert.kernel.loops import invoke
 from dalembert.simulate.events.isolate_loops import GRID, SPLIT, begin, insert, verdict
 from dalembert.simulate.events.record import EventRecord
+from dalembert.simulate.limits import TIME_ROUNDING
 from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.steppers.advance_loops import sample_end, sample_inside
@@ -138,7 +139,7 @@ def pass_events(stepper: Explicit) -> None:
     crossed = [k for k in range(signs.size) if signs[k] != 0.0 and signs[k] * ends[k] <= 0.0]
     wanted = [k for k in crossed if stepper.session.watches[k].direction in (0, -int(signs[k]))]
     start = _inside(stepper, low) if low > 0.0 and wanted else _at_start(stepper)
-    tolerance = max(stepper.session.settings.event_tolerance, 2e-16 * abs(t))
+    tolerance = max(stepper.session.settings.event_tolerance, TIME_ROUNDING * abs(t))
     roots = {}
     for k in wanted:
         begin = low if start[k] * signs[k] > 0.0 else 0.0

@@ -8,6 +8,7 @@ import numpy as np
 
 from dalembert.kernel.loops import inner, invoke, steady
 from dalembert.simulate.equations.signals import set_signals
+from dalembert.simulate.limits import CLOSED
 from dalembert.simulate.steppers.carried_loops import POSITIONS, RATES, REDUNDANT, accelerated, projected
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -80,11 +81,6 @@ FAILED_CALL = 1
 
 LAST_SOLVED, NOT_FINITE = 4, 10
 """Largest `Status` with an answer, and that of data which are not finite."""
-
-CLOSED = 1e-13
-"""Newton's method on positions ends at this part of their size (the mechanism's, one radian), or where it rests.
-
-A residual that stays above `work.open` after closing means that the step was too long."""
 
 MOST_CLOSING = 6
 """Steps of Newton's method at most; one or two are usual."""

@@ -15,7 +15,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.kernel.loops import inner, invoke, steady
-from dalembert.simulate.events.isolate_loops import GRID, LEAST, SPLIT, begin, insert, verdict
+from dalembert.simulate.events.isolate_loops import GRID, SPLIT, begin, insert, verdict
+from dalembert.simulate.limits import COLLAPSE, LEAST_PIECE
 from dalembert.simulate.steppers.explicit_loops import EVENTS, FAILED_CALL, FINE, MOVE, evaluate, evaluate_closed, put
 
 LOW, HIGH = range(2)
@@ -161,7 +162,7 @@ def _search(work, now, nodes, signs, t, h):
             nodes.found[HIGH] = 0.0
             return True
     # piece by piece, split where one may hide a zero, up to the first that counts
-    least = max(LEAST, 16.0 * 2.2e-16 * abs(t) / h)
+    least = max(LEAST_PIECE, COLLAPSE * abs(t) / h)
     i, unresolved = 0, 0
     while i < count - 1:
         piece = verdict(s, g, count, i, least)

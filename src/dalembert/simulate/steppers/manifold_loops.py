@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.kernel.loops import compiled, inlined, invoke
+from dalembert.simulate.limits import POOR_PIVOT
 from dalembert.simulate.steppers.newton_loops import (
-    POOR_PIVOT,
     PROJECTION,
     dense_factor,
     dense_solve,

@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel.loops import SIGNATURE, bind
-from dalembert.simulate.contact.complementarity import CONFLICT, GAINED, NO_IMPULSES, Limbs, free_motion
+from dalembert.simulate.contact.complementarity import GAINED, NO_IMPULSES, Limbs, free_motion
 from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
 from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import Heightfield, Plane
@@ -18,7 +18,8 @@ from dalembert.simulate.equations.codes import _kernel, _traced
 from dalembert.simulate.equations.evaluate import Chart, Forces
 from dalembert.simulate.equations.signals import SIGNALS
 from dalembert.simulate.events.record import Mode
-from dalembert.simulate.samples import ON_THE_GRID, refuse_breaks_between_steps, snapped
+from dalembert.simulate.limits import ACCEPTED, CONFLICT, ON_THE_GRID, RESTING, TOUCHING
+from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers import moreau_loops as loop
 from dalembert.simulate.steppers.moreau_contacts import contacts_of
@@ -332,8 +333,8 @@ class Moreau:
         w = self.memory.work
         x = self.geometry.state(w.q, w.v, self.t)
         u = (x.W @ w.v).reshape(-1, 3)
-        resting = np.abs(u[:, 0]) <= loop.RESTING * (1.0 + np.hypot(u[:, 1], u[:, 2]))
-        w.closed[:] = (x.gaps <= loop.TOUCHING) & resting
+        resting = np.abs(u[:, 0]) <= RESTING * (1.0 + np.hypot(u[:, 1], u[:, 2]))
+        w.closed[:] = (x.gaps <= TOUCHING) & resting
         w.left[:, :3] = np.einsum("kij,ki->kj", x.axes, u)
         w.left[:, 3:6], w.left[:, 6:] = self.geometry.spins(w.q, w.v), x.axes[:, 0]
 
@@ -349,7 +350,7 @@ class Moreau:
         """Return what steps could not do, as status and words: laws, penetration, energy, digits, Painleve."""
         c, sums, troubles, name = self.counts, self.sums, [], self.names
         if c[loop.UNSOLVED]:
-            words = f"steps that miss the laws of contact by more than {loop.ACCEPTED:g}: {c[loop.UNSOLVED]}"
+            words = f"steps that miss the laws of contact by more than {ACCEPTED:g}: {c[loop.UNSOLVED]}"
             troubles.append(("inaccurate", f"{words}, see contact_residual"))
         if c[loop.DEEP_STEPS]:
             where = f"contact {name[c[loop.DEEP_PAIR]]!r} at t = {sums[loop.DEEP_TIME]:.9g} s"

@@ -8,36 +8,39 @@ import numpy as np
 
 from dalembert.friction.cones.solver import solve_with_rows
 from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.friction.limits import AIM
 from dalembert.friction.problem import UNILATERAL
 from dalembert.kernel.loops import compiled, invoke
 from dalembert.kkt import Status
+from dalembert.kkt.limits import CERTAIN
 from dalembert.simulate.contact.surface_loops import SLOTS, set_places, set_tangents
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.record import Mode
+from dalembert.simulate.limits import (
+    ACCEPTED,
+    BEHIND,
+    CLOSED,
+    CONE_NEWTON,
+    CONE_SWEEPS,
+    CONTRADICTING_IMPULSES,
+    DEEP,
+    DEPENDENT_PIVOT,
+    EXPANSION_SETTLED,
+    NO_VELOCITY,
+    NOT_ZERO,
+    PENETRATION,
+    RESTING,
+    ROUNDOFF,
+    STEP_GAIN,
+    STILL,
+    UNEXPLAINED_IMPULSE,
+)
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Linear algebra and impulses of one time step, compiled: twins of `complementarity.py`.
 #
 # Symbols: M = L L^T; Z = M^-1 A^T, S = A Z; rows of A that depend on others are left out of S (their verdict is kept).
 
-
-DEPENDENT = 1e-11
-"""A pivot below this part of its diagonal entry is rounding: the row depends on those above."""
-
-TOLERANCE, SWEEPS, NEWTON = 1e-13, 12, 400
-"""As in `complementarity.py`."""
-
-NOTHING = 1e-9
-"""Contact velocities (or accelerations) below this are none, m/s (m/s^2)."""
-
-RESTING = 1e-6
-"""Contacts that approach by less than this part of their speed do not strike."""
-
-TOUCHING = 1e-9
-"""Gaps up to this are closed at the start of a run, metres."""
-
-BEYOND = 1e6
-"""Impulses this many times those that would stop what is seen cannot be explained by the data."""
 
 EXPANSION = 20_000
 """Sweeps of an expansion at most."""
@@ -55,7 +58,7 @@ def factor(M, L, kept):
         total = M[j, j]
         for i in range(j):
             total -= L[j, i] * L[j, i] if kept[i] else 0.0
-        kept[j] = kept[j] and total > DEPENDENT * M[j, j]
+        kept[j] = kept[j] and total > DEPENDENT_PIVOT * M[j, j]
         if not kept[j]:
             L[j:, j] = 0.0
             continue
@@ -137,7 +140,7 @@ def impulses_of(G, g, mu, r):
             Gk[a, b] = G[keep[a], keep[b]]
     residual, _, _ = solve_with_rows(
         np.zeros((size, 0)), Gk, gk, first, mu, COULOMB, np.full(k, UNILATERAL, np.int64), np.zeros(k, np.bool_),
-        np.zeros(size), rk, TOLERANCE, SWEEPS, NEWTON,
+        np.zeros(size), rk, AIM, CONE_SWEEPS, CONE_NEWTON,
     )  # fmt: skip
     r[:] = 0.0
     for a in range(size):
@@ -150,10 +153,10 @@ def missed_laws(G, g, mu, slides, r, missed):
     """Write per contact (three rows each) by how much its law is missed, relative to the data; return the largest.
 
     The natural map in velocities, over the largest |g|: not over G r, which grows without end where no answer exists.
-    Contacts that push by `BEYOND` times what the data explain are part of a contradiction, and count as missed.
-    Friction of contacts that slide is given by their normal force, and is not looked at.
+    Contacts that push by `UNEXPLAINED_IMPULSE` times what the data explain are part of a contradiction, and count as
+    missed. Friction of contacts that slide is given by their normal force, and is not looked at.
     """
-    scale = NOTHING
+    scale = NO_VELOCITY
     for j in range(g.size):
         scale = max(scale, abs(g[j]))
     worst = 0.0
@@ -161,7 +164,7 @@ def missed_laws(G, g, mu, slides, r, missed):
         a = 3 * i
         u, rho = g[a] + G[a] @ r, G[a, a]
         miss = abs(min(u, rho * r[a])) if rho > 0.0 else max(-u, 0.0)
-        if rho * r[a] > BEYOND * scale:
+        if rho * r[a] > UNEXPLAINED_IMPULSE * scale:
             miss = max(miss, scale)
         rho = max(G[a + 1, a + 1], G[a + 2, a + 2])
         if mu[i] > 0.0 and not slides[i] and rho > 0.0:
@@ -181,11 +184,11 @@ def approaching(G, g, r):
 
     Impulses beyond what the data explain count as such: they grow along a way on which no impulse helps.
     """
-    scale, worst = NOTHING, 0.0
+    scale, worst = NO_VELOCITY, 0.0
     for j in range(g.size):
         scale = max(scale, abs(g[j]))
     for a in range(0, g.size, 3):
-        worst = max(worst, -(g[a] + G[a] @ r), scale if G[a, a] * r[a] > BEYOND * scale else 0.0)
+        worst = max(worst, -(g[a] + G[a] @ r), scale if G[a, a] * r[a] > UNEXPLAINED_IMPULSE * scale else 0.0)
     return worst / scale
 
 
@@ -200,7 +203,7 @@ def paradox(W, B, before, mu, index):
     for j in range(index.size):
         a, b = 3 * j, 3 * index[j]
         speed = np.sqrt(before[b + 1] ** 2 + before[b + 2] ** 2)
-        if mu[index[j]] <= 0.0 or speed <= NOTHING or before[b] < -RESTING * (1.0 + speed):
+        if mu[index[j]] <= 0.0 or speed <= NO_VELOCITY or before[b] < -RESTING * (1.0 + speed):
             continue
         pull = mu[index[j]] / speed
         if W[b] @ (B[:, a] - pull * (before[b + 1] * B[:, a + 1] + before[b + 2] * B[:, a + 2])) <= 0.0:
@@ -236,9 +239,9 @@ def expansion(G, g, mu, floor, r):
                 x, y = x * limit / length, y * limit / length
             change = max(change, abs(x - r[a + 1]), abs(y - r[a + 2]))
             r[a + 1], r[a + 2] = x, y
-        if change <= 1e-15 * size:
+        if change <= EXPANSION_SETTLED * size:
             break
-    return change / max(size, 1e-300)
+    return change / max(size, NOT_ZERO)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -399,39 +402,16 @@ WORK, HEAT, RESIDUAL, STEP, START, PARADOX_TIME, DEEPEST, DEEP_TIME, DEEP_FIRST,
 with a penetration, the contact, depth and time of the deepest, the time of the first; steps whose contacts gain energy,
 the first gain and its time; steps without certain digits, the time of the first."""
 
-DEEP, SINKING = 1e-6, 0.1
-"""What "completed" promises of time steps: no contact begins a step deeper than the first (metres), the second times
-its way in a step, and what forces alone move it by in half a step. Steps resolve the moment of a contact, and so its
-gap, to its way in a step: gaps are distances, and change by no more. A tenth of that is ten times better."""
-
-GAINED = 1e-4
-"""Impulses that add more than this part of the energy of motion in a step gain energy: far above rounding, and above
-what a gap that is left open at the end of a step is worth."""
-
-ROUNDOFF, CERTAIN = 2.2e-16, 1e-3
-"""Rounding over the least parts of pivots estimates the relative error of velocities; above the second it is doubt."""
+SINKING = 0.1
+"""What "completed" promises of time steps: no contact begins a step deeper than `DEEP`, this part of its way in a step,
+and what forces alone move it by in half a step. Steps resolve the moment of a contact, and so its gap, to its way in a
+step: gaps are distances, and change by no more. A tenth of that is ten times better."""
 
 IN_DOUBT = int(Status.ILL_CONDITIONED)
 """Verdict of a step without certain digits."""
 
-CONTRADICTION = 1e-3
-"""Contacts that approach after their impulses by more than this part of the data contradict each other."""
-
-PENETRATION = 1e-12
-"""Gaps below minus this are closed again after a step, metres."""
-
-CLOSED, CLOSING = 1e-13, 4
-"""Newton's method on constraints ends at this residual, or after so many steps."""
-
-ACCEPTED = 1e-8
-"""Residual of the contact laws that counts as an answer, as in `complementarity.py`."""
-
-BEHIND = 1e-9
-"""Part of a step behind its start at which forces are asked for: a break point there belongs to this step, whatever
-the rounding of its time."""
-
-AT_REST = 1e-9
-"""Contact velocities below this count as rest in `modes`, m/s."""
+CLOSING = 4
+"""Newton's method on constraints ends after so many steps."""
 
 OPEN, STICK, SLIP = int(Mode.OPEN), int(Mode.STICK), int(Mode.SLIP)
 """Modes of samples, as compiled loops read them."""
@@ -662,7 +642,7 @@ def count_gain(w, t, free, new, P, counts, sums):
     v_free is where forces alone lead: what they do in the step is no work of impulses.
     """
     work = 0.5 * P @ (w.W @ (free + new))
-    if work > 0.5 * GAINED * max(free @ (w.M @ free), new @ (w.M @ new)):
+    if work > 0.5 * STEP_GAIN * max(free @ (w.M @ free), new @ (w.M @ new)):
         if counts[GAINS] == 0:
             sums[GAIN], sums[GAIN_TIME] = work, t
         counts[GAINS] += 1
@@ -701,7 +681,7 @@ def record(w, samples, row, t, a, lam, r, v, h, sums, status):
             for i in range(3):
                 force += w.axes[k, i, j] * r[3 * k + i]
             samples.contact_forces[row, 3 * k + j] = force
-        slips = np.sqrt(u[3 * k + 1] ** 2 + u[3 * k + 2] ** 2) > AT_REST
+        slips = np.sqrt(u[3 * k + 1] ** 2 + u[3 * k + 2] ** 2) > STILL
         samples.modes[row, k] = OPEN if r[3 * k] <= 0.0 else SLIP if slips else STICK
 
 
@@ -729,7 +709,7 @@ def advance(w, pairs, tables, counts, sums, samples, most):
             some, missed = np.zeros(3 * near.size), np.zeros(near.size)
             impulses_of(G, depth, np.zeros(near.size), some)
             missed_laws(G, depth, np.zeros(near.size), np.zeros(near.size, np.bool_), some, missed)
-            if approaching(G, depth, some) > CONTRADICTION:
+            if approaching(G, depth, some) > CONTRADICTING_IMPULSES:
                 w.missed[near] = missed
                 return TRAPPED
         if index.size:
@@ -742,7 +722,7 @@ def advance(w, pairs, tables, counts, sums, samples, most):
                 residual = impulses_of(G, g, mu, some)
                 residual = max(residual, missed_laws(G, g, mu, slides, some, missed))
             w.missed[index] = missed
-            if approaching(G, g, some) > CONTRADICTION:
+            if approaching(G, g, some) > CONTRADICTING_IMPULSES:
                 return CONTRADICTORY
             residual = max(residual, expand(w, pairs, index, G, g, mu, some))
             P[rows] = some

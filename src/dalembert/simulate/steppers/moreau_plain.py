@@ -13,6 +13,7 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.simulate.contact.complementarity import Inverse, complementarity, expansion, stiffened
 from dalembert.simulate.contact.geometry import State
+from dalembert.simulate.limits import ACCEPTED, BEHIND, CONTRADICTING_IMPULSES, PENETRATION, STEP_GAIN, STILL
 from dalembert.simulate.steppers import moreau_loops as loop
 from dalembert.simulate.steppers.moreau_loops import approaching
 from dalembert.types import Array
@@ -39,7 +40,7 @@ class PlainSteps:
                 return code
             counts[loop.COUNT] = after
             counts[loop.SAMPLES] += 1 if wanted else 0
-            counts[loop.UNSOLVED] += 1 if sums[loop.RESIDUAL] > loop.ACCEPTED else 0
+            counts[loop.UNSOLVED] += 1 if sums[loop.RESIDUAL] > ACCEPTED else 0
         return loop.FINE
 
     def _step(self, t: float, h: float, row: int) -> int:
@@ -47,7 +48,7 @@ class PlainSteps:
         q, v = w.q.copy(), w.v.copy()
         middle = run.chart.along(q, 0.5 * h * v)
         x = run.geometry.state(middle, v, t + 0.5 * h)
-        tau = run.forces(t + loop.BEHIND * h, q, v)
+        tau = run.forces(t + BEHIND * h, q, v)
         push = h * (tau - x.bias) + w.warm @ x.W
         try:
             half = v + 0.5 * np.linalg.solve(x.M, push)
@@ -76,7 +77,7 @@ class PlainSteps:
             return loop.TRAPPED
         w.gaps[:] = x.gaps
         P, active, sums[loop.RESIDUAL], approach = self._impulses(x, before, free, B, t, h, offset, limits)
-        if approach > loop.CONTRADICTION:
+        if approach > CONTRADICTING_IMPULSES:
             return loop.CONTRADICTORY
         new = free + B @ P
         if not np.isfinite(new).all():
@@ -93,7 +94,7 @@ class PlainSteps:
             lam = (multipliers[:, 0] + multipliers[:, 1:] @ P) / h
             status = int(inverse.status)
             loop.record(w, run.samples, row, t + h, (new - v) / h, lam, P / h, new, h, sums, status)
-            moving = np.hypot(after[1::3], after[2::3]) > loop.AT_REST
+            moving = np.hypot(after[1::3], after[2::3]) > STILL
             run.samples.modes[row] = np.where(
                 limits > 0.0, np.where(moving, loop.SLIP, loop.STICK),
                 np.where((run.samples.modes[row] != loop.OPEN) & moving, loop.SLIP, run.samples.modes[row]),
@@ -115,7 +116,7 @@ class PlainSteps:
         """Count a step whose impulses gain energy from surfaces at rest, and keep the first; see `loop.count_gain`."""
         counts, sums = self.run.counts, self.run.sums
         work = 0.5 * float(P @ (x.W @ (free + new) + 2.0 * offset))
-        if work > 0.5 * loop.GAINED * max(float(free @ x.M @ free), float(new @ x.M @ new)):
+        if work > 0.5 * STEP_GAIN * max(float(free @ x.M @ free), float(new @ x.M @ new)):
             if counts[loop.GAINS] == 0:
                 sums[loop.GAIN], sums[loop.GAIN_TIME] = work, t
             counts[loop.GAINS] += 1
@@ -127,7 +128,7 @@ class PlainSteps:
         answer = complementarity(G, target, np.zeros(near.size))
         w.missed[:] = 0.0
         w.missed[near] = answer.missed
-        return approaching(G, target, answer.r) > loop.CONTRADICTION
+        return approaching(G, target, answer.r) > CONTRADICTING_IMPULSES
 
     def _meeting(self, x: State, v: Array, offset: Array) -> Array:
         """Return contact velocities before the impulses, (3 k,)."""
@@ -176,7 +177,7 @@ class PlainSteps:
         """Move positions back where a closed contact has gone below the surface, least in kinetic energy."""
         normal = 3 * active
         gaps = x.gaps[active] + 0.5 * h * (x.W[normal] @ v + offset[normal])
-        if not active.size or gaps.min() >= -loop.PENETRATION:
+        if not active.size or gaps.min() >= -PENETRATION:
             return q
         spread, target = np.zeros((3 * active.size, 3 * active.size)), np.zeros(3 * active.size)
         spread[::3, ::3] = x.W[normal] @ B[:, normal]

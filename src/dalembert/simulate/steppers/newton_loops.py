@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.kernel.loops import compiled, inlined, invoke
+from dalembert.simulate.limits import FIRST_CORRECTION, POOR_PIVOT
 from dalembert.tableau.elimination.looped import INDICES, INDPTR, factor, part, substitute
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -84,9 +85,6 @@ SLOWEST_RATE, SECOND_RATE = 0.9, 2.0
 
 UNKNOWN_RATE = 100.0
 """rho / (1 - rho) assumed when nothing useful has been observed, as after a change of c."""
-
-POOR_PIVOT = 1e-12
-"""Pivot quality below which a factorization is repaired."""
 
 
 @compiled
@@ -205,7 +203,7 @@ def correct(work, state, scale, correction, predicted, predicted_rates, share):
         # rate of convergence from the second step on; the error left is rate / (1 - rate) times the step
         if iteration == 0:
             first_norm = norm
-            if norm <= 1e-4 * share:
+            if norm <= FIRST_CORRECTION * share:
                 return CONVERGED
         elif norm <= NOISE_SHARE * share:
             return CONVERGED

@@ -20,6 +20,7 @@ from dalembert.simulate.equations.compiled import (
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.event_loops import begin_events, pass_events
 from dalembert.simulate.interruptible import interrupted
+from dalembert.simulate.limits import FIRST_CORRECTION, LEAST_RADAU_ERROR, POOR_PIVOT
 from dalembert.simulate.steppers.bdf import first_size, grown, limit, norm, weigh, worst_unknown
 from dalembert.simulate.steppers.interpolation import hermite
 from dalembert.simulate.steppers.manifold_loops import project
@@ -30,7 +31,6 @@ from dalembert.simulate.steppers.newton_loops import (
     FAILED_ERROR_TEST,
     FAILED_NON_FINITE,
     INTERRUPTED,
-    POOR_PIVOT,
     PROJECTION,
     RESIDUAL,
     TOO_MANY_STEPS,
@@ -161,7 +161,7 @@ def _stages(work, extra, state, radau, option, tables, x, z, scale, share):
                 return 1
             if rate < 1.0 and rate / (1.0 - rate) * size <= share:
                 return 0
-        elif size <= 1e-4 * share:
+        elif size <= FIRST_CORRECTION * share:
             return 0
         last = size
     return 1
@@ -214,7 +214,7 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
             for _ in range(2):
                 if size >= 1.0:
                     _error(work, extra, state, radau, x, z, error)
-                    size = max(norm(error, scale, option.tested, option.tested_count), 1e-10)
+                    size = max(norm(error, scale, option.tested, option.tested_count), LEAST_RADAU_ERROR)
             # the next step by the error, and by how it has changed
             safety = SAFETY * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + s.iterations - before)
             factor = safety * size**-0.25

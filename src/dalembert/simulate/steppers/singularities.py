@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import DalembertError
+from dalembert.simulate.limits import ENERGY_ROUNDING
 from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.steppers.explicit_loops import FINE, certified, settle
@@ -33,9 +34,6 @@ where forces are less noise; shorter ones where these are too long for the motio
 
 FAIR = 3.0
 """Tolerances by which a step across may change the balance of energy; usual steps stay below one."""
-
-ROUNDING = 1e-14
-"""Part of the energies that a step may round."""
 
 
 def near_singular(stepper: Explicit) -> bool:
@@ -118,7 +116,7 @@ def _imbalance(stepper: Explicit, energy: float) -> float:
     done = float(s.now.y[2 * s.m.nv] - s.now.work[0])
     change = abs(_energy(s, w.q, w.v) - energy - done)
     worth = step_tolerance(s.m, w.q[None], w.v[None], s.limits.rtol, s.limits.atol)
-    return change / (float(worth[0]) + ROUNDING * abs(energy))
+    return change / (float(worth[0]) + ENERGY_ROUNDING * abs(energy))
 
 
 def _certified(stepper: Explicit) -> bool:

@@ -19,6 +19,7 @@ from dalembert.simulate.equations.mechanism_system import ANGLES_AND_LENGTHS, Co
 from dalembert.simulate.events.asked import Event
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.interruptible import undisturbed
+from dalembert.simulate.limits import LATER, SLOPE_OF_STEP
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.samples import asked_times
 from dalembert.simulate.session import Session, rank_of
@@ -29,10 +30,6 @@ from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Python inside the implicit steppers: events, a function after every step, and errors kept with their time.
-
-
-BESIDE = 1e-3
-"""Part of the step over which the sign of an event's slope is seen."""
 
 
 class StiffCalls:
@@ -118,7 +115,7 @@ class StiffCalls:
         """Return the change of an event's function from before its zero to behind it."""
         n, watch = self.session.system.nv, self.session.watches[k]
         i = int(np.clip(np.searchsorted(sol.t, t), 1, sol.t.size - 1)) if sol.t.size > 1 else 0
-        reach = BESIDE * (sol.t[i] - sol.t[i - 1]) if sol.t.size > 1 else 0.0
+        reach = SLOPE_OF_STEP * (sol.t[i] - sol.t[i - 1]) if sol.t.size > 1 else 0.0
         ends = []
         for at in (t - reach, t + reach):
             x = sol(at)
@@ -286,7 +283,7 @@ class Stiff:
             return ""
         t, n = float(result.sol.t_max), self.m.nv
         x = result.sol(t)
-        times = (t, t + 1e-12 * self.session.settings.duration)
+        times = (t, t + LATER * self.session.settings.duration)
         return self.session.controller.non_finite(times, self.system.configuration(x[:n]), x[n : 2 * n])
 
     def _configuration(self, result: Any) -> str:

@@ -18,9 +18,9 @@ from dalembert.simulate.equations.chart import _cross, _product, _spherical, _tu
 from dalembert.simulate.equations.codes import Codes, MechanismForm, _kernel, _traced, forces_at, form_of
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.events.isolate import locate_zero
-from dalembert.simulate.events.isolate_loops import LEAST
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.interruptible import undisturbed
+from dalembert.simulate.limits import LEAST_PIECE, ON_THE_GRID, SERIES_OF_SINES, TIME_ROUNDING
 from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import FIELDS, Session, rank_of
 from dalembert.simulate.steppers import variational_loops as loop
@@ -57,9 +57,6 @@ from dalembert.types import Array
 
 
 Scalar = Any
-
-SMALL = 1e-4
-"""Squares of sines below this go through a series."""
 
 
 def trace_step(system: Any, controller: Controller) -> ca.Function:
@@ -197,7 +194,7 @@ def _spherical_middle(
 def _logarithm(a: list[Scalar]) -> list[Scalar]:
     """Return the rotation vector of a quaternion with w > 0."""
     s = a[0] * a[0] + a[1] * a[1] + a[2] * a[2]
-    small = s < SMALL
+    small = s < SERIES_OF_SINES
     n = ca.sqrt(ca.if_else(small, 1.0, s))
     w2 = a[3] * a[3]
     u = s / w2
@@ -283,7 +280,7 @@ class Variational:
         self.total = max(1, round(s.duration / s.step))  # type: ignore[operator]
         self.step = s.duration / self.total
         self.stride = 1 if s.every is None else max(1, round(s.every / self.step))
-        if s.every is not None and abs(s.every / self.step - self.stride) > 1e-9 * self.stride:
+        if s.every is not None and abs(s.every / self.step - self.stride) > ON_THE_GRID * self.stride:
             raise ModelError(
                 f'every={s.every:g} is no multiple of the step: method="variational" takes {self.total} steps of '
                 f"{self.step:.9g} s, and samples at their ends"
@@ -376,8 +373,8 @@ class Variational:
             self.nodes.opened[:] = 0.0
             return
         self.signs[:] = self.nodes.before
-        tolerance = max(s.settings.event_tolerance, 2e-16 * abs(t))
-        for low, high, g_low, g_high, certain in pieces(lambda part: self._inside(part * h), LEAST, MOST_NODES):
+        tolerance = max(s.settings.event_tolerance, TIME_ROUNDING * abs(t))
+        for low, high, g_low, g_high, certain in pieces(lambda part: self._inside(part * h), LEAST_PIECE, MOST_NODES):
             self.nodes.counts[UNRESOLVED] += not certain
             crossed = [k for k in range(g_high.size) if self.signs[k] != 0.0 and self.signs[k] * g_high[k] <= 0.0]
             roots = {

@@ -8,6 +8,14 @@ import numpy as np
 
 from dalembert.kernel.loops import compiled, invoke
 from dalembert.simulate.equations.signals import set_signals
+from dalembert.simulate.limits import (
+    FORCE_ROUNDING,
+    FORCES_AGREE,
+    FORCES_SETTLED,
+    MIDPOINT_SOLVED,
+    MIDPOINT_STALLED,
+    STANDSTILL_WAY,
+)
 from dalembert.simulate.steppers.carried_loops import POSITIONS
 from dalembert.simulate.steppers.explicit_loops import (
     ADMIT,
@@ -35,22 +43,10 @@ RESTLESS = 13
 """The forces of a Python function do not settle."""
 
 MOST_PASSES = 30
-AGREED = 1e-12
-"""A Python function is called at the middle of a step until its forces agree to this part of the largest one."""
-
-ROUNDING, SETTLED = 1e-15, 1e-9
-"""Forces that change the momentum by less than ROUNDING agree; below SETTLED they may as well stop falling."""
-
 STEP, MASS = 0, 1
 """Rows of the second table of calls."""
 
 MOST_NEWTON = 12
-SOLVED = 1e-14
-"""Newton's method ends where its step is below this part of the unknowns, or stops falling."""
-
-
-AT_REST = 1e-3
-"""Added to the way of a step, metres or radians: next to a standstill rounding of q counts, not that of the way."""
 
 
 class Discrete(NamedTuple):
@@ -111,8 +107,8 @@ def newton(work, discrete, redundant):
         for j in range(rows):
             discrete.lam[j] += change[n + j]
         size = np.abs(change[:n]).max()
-        reach = np.abs(work.x).max() + AT_REST
-        if size <= SOLVED * reach or (size <= 1e-9 * reach and size > 0.25 * last):
+        reach = np.abs(work.x).max() + STANDSTILL_WAY
+        if size <= MIDPOINT_SOLVED * reach or (size <= MIDPOINT_STALLED * reach and size > 0.25 * last):
             return FINE
         last = size
     return OFF
@@ -134,7 +130,7 @@ def forced(work, tables, discrete, t, step, redundant):
     if work.environment[FAILED_CALL] != 0.0:
         return CALLBACK
     last = np.inf
-    momentum = np.abs(discrete.p).max() + np.abs(discrete.M).max() * AT_REST
+    momentum = np.abs(discrete.p).max() + np.abs(discrete.M).max() * STANDSTILL_WAY
     for _ in range(MOST_PASSES):
         work.environment[0] = t
         before = work.environment.copy()
@@ -148,8 +144,8 @@ def forced(work, tables, discrete, t, step, redundant):
             return CALLBACK
         worst = np.abs(work.environment[2:] - before[2:]).max()
         reach = np.abs(work.environment[2:]).max() + momentum / step
-        agreed = worst <= AGREED * np.abs(work.environment[2:]).max() + ROUNDING * momentum / step
-        if agreed or (worst <= SETTLED * reach and worst > 0.25 * last):
+        agreed = worst <= FORCES_AGREE * np.abs(work.environment[2:]).max() + FORCE_ROUNDING * momentum / step
+        if agreed or (worst <= FORCES_SETTLED * reach and worst > 0.25 * last):
             work.environment[0] = t
             return FINE
         last = worst
