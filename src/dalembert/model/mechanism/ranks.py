@@ -237,11 +237,41 @@ def distances(rank: GenericRank, M: Array, A: Array) -> Array:
     return np.divide(s[:, rank.rank - 1], s[:, 0], out=np.zeros(len(A)), where=s[:, 0] > 0.0)
 
 
+class RankSolution(NamedTuple):
+    """What the r largest singular values of D A L^-T give.
+
+    Attributes
+    ----------
+    acceleration, multipliers
+        (n,), and (m,) of least norm.
+    distance
+        s_r / s_1: zero where the configuration is singular.
+    """
+
+    acceleration: Array
+    multipliers: Array
+    distance: float
+
+    def clear(self, M: Array, A: Array, force: Array, drift: Array) -> bool:
+        """Whether both block rows are met to the digits of what is built, away from a singular configuration."""
+        a, lam = self.acceleration, self.multipliers
+        if not (np.isfinite(a).all() and np.isfinite(lam).all() and self.distance > CLEAR * BUILT):
+            return False
+        left, gap = np.abs(M @ a + A.T @ lam - force), np.abs(A @ a + drift)
+        forces, rates = np.abs(M) @ np.abs(a) + np.abs(force), np.abs(A) @ np.abs(a) + np.abs(drift)
+        return bool((left <= BUILT * forces.max(initial=0.0)).all() and (gap <= BUILT * rates.max(initial=0.0)).all())
+
+
 def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> tuple[Array, Array]:
     """Return a, lam of M a + A^T lam = force, A a = -drift under the mechanism's rank, lam of least norm.
 
-    The plain twin of `simulate/steppers/carried_loops.py`: the r largest singular values of D A L^-T count.
+    The plain twin of `simulate/steppers/carried_loops.py`.
     """
+    return solved_under_rank(rank, M, A, force, drift)[:2]
+
+
+def solved_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> RankSolution:
+    """Return the same with its distance from a singular configuration."""
     H = definite(M, A)
     load = force if H is M else force - A.T @ (row_weights(M, A) * drift)
     try:
@@ -255,7 +285,8 @@ def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift:
     y = (U.T @ (-rank.scales * drift - B @ w)) / s
     a = solve_triangular(L.T, w + Vt.T @ y, lower=False)
     across = U * s / rank.scales[:, None]  # across^T lam = -y
-    return a, (np.linalg.lstsq(across.T, -y, rcond=None)[0] if rank.rank else np.zeros(len(A)))
+    lam = np.linalg.lstsq(across.T, -y, rcond=None)[0] if rank.rank else np.zeros(len(A))
+    return RankSolution(a, lam, float(s[-1] / s[0]) if rank.rank and s[0] > 0.0 else 1.0)
 
 
 class RankSurvey:

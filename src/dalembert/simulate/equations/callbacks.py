@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Callable, Sequence
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -17,7 +18,7 @@ from dalembert.errors import DalembertError, ModelError, ShapeError, Solvability
 from dalembert.kernel.loops import SIGNATURE
 from dalembert.kkt import Status
 from dalembert.model.mechanism.project import newton_step
-from dalembert.model.mechanism.ranks import admissible_velocity
+from dalembert.model.mechanism.ranks import admissible_velocity, solved_under_rank
 from dalembert.simulate.equations.signals import FIRST_SIGNAL
 from dalembert.simulate.steppers.explicit_loops import FAILED_CALL, LAST_SOLVED
 from dalembert.types import Array
@@ -109,9 +110,11 @@ class Callbacks(GuardedCalls):
         work.x_rate[:], work.power[0] = work.v, self.codes.system.power_of(q, work.v, tau, float(work.environment[0]))
 
     def _solve(self, work: ExplicitWork, q: Array) -> Array:
-        """Solve the state in `work` through `KKT`; return the applied forces."""
+        """Solve the state in `work` under the rank of its rows, or through `KKT`; return the applied forces."""
         m, t = self.codes.system, float(work.environment[0])
         tau = self.forces(q, work.v, work.environment)
+        if self._carried(work, q, tau, t):
+            return tau
         try:
             solution = m.solve(q, work.v.copy(), tau, t)
             work.status[0] = float(np.asarray(solution.status))
@@ -122,13 +125,36 @@ class Callbacks(GuardedCalls):
         work.acceleration[:], work.multipliers[:] = solution.acceleration, solution.multipliers
         return tau
 
+    def _carried(self, work: ExplicitWork, q: Array, tau: Array, t: float) -> bool:
+        """Solve Python's redundant rows under the rank that is carried; False where the answer is not clear."""
+        m, rank = self.codes.system, self.codes.rank
+        if "rate" not in self.codes.python or rank is None or not rank.redundant:
+            return False
+        v = work.v.copy()
+        M, A, drift = np.asarray(m.mass_matrix(q, t)), np.asarray(m.jacobian(q, t)), np.asarray(m.drift(q, v, t))
+        force = tau - np.asarray(m.bias(q, v, t))
+        try:
+            solution = solved_under_rank(rank, M, A, force, drift)
+        except (SolvabilityError, np.linalg.LinAlgError):  # `KKT` says why
+            return False
+        if not solution.clear(M, A, force, drift):
+            return False
+        work.status[0] = float(Status.REDUNDANT)
+        work.acceleration[:], work.multipliers[:] = solution.acceleration, solution.multipliers
+        return True
+
     def forces(self, q: Array, v: Array, environment: Array) -> Array:
         """Return the joint forces at a state."""
+        count = self.codes.controller.symbols.numel()
+        return np.asarray(self._law(environment[0], q, v, environment[2 : 2 + count])).ravel()
+
+    @cached_property
+    def _law(self) -> Any:
+        """The controller's forces as a function."""
         import casadi as ca
 
         c = self.codes.controller
-        law = ca.Function("tau", [c.t, c.q, c.v, c.symbols], [c.tau])
-        return np.asarray(law(environment[0], q, v, environment[2 : 2 + c.symbols.numel()])).ravel()
+        return ca.Function("tau", [c.t, c.q, c.v, c.symbols], [c.tau])
 
     def _close(self, work: ExplicitWork) -> None:
         """Take Newton's step in the plain norm, through an orthogonal decomposition."""
