@@ -120,3 +120,20 @@ def test_a_scene_names_a_pose_and_stands_on_the_ground(hopper):
     )
     q, _ = da.scene(scene).start
     np.testing.assert_allclose(q, [1, 2, 0.5 + 0.4 + 0.15, 0, 0, 0, 1, -0.15], atol=1e-12)
+
+
+def test_inverse_dynamics_of_a_floating_base_from_a_table(hopper, tmp_path, capsys):
+    """Along a free fall nothing is needed; forces of the base are those that the ground must give."""
+    table = tmp_path / "fall.csv"
+    simulated(hopper, "--base", "floating", "--pose", "crouch", "--every", "0.01", "--csv", str(table), capsys=capsys)
+    line = ("inverse", str(hopper), "--base", "floating", "--motion", str(table), "--json")
+    code, out, _ = called(*line, capsys=capsys)
+    found = json.loads(out)
+    assert (code, found["splined"]) == (0, [])
+    assert all(abs(each["peak"]) < 1e-6 for each in found["peaks"].values())
+    head, *rows = (line.split(",") for line in table.read_text().splitlines())
+    keep = [k for k, name in enumerate(head) if not name.endswith((".v [m/s]", ".v [rad/s]"))]
+    table.write_text("\n".join(",".join(row[k] for k in keep) for row in (head, *rows)))
+    code, _, err = called(*line, capsys=capsys)
+    assert code == 2
+    assert "the table needs the columns" in err

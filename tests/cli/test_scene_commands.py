@@ -223,6 +223,27 @@ def test_joint_forces_as_a_table_with_units_and_peaks(tmp_path, capsys):
     assert json.loads(out)["joint forces"]["hinge"]["force"] == pytest.approx(3 * 2.0 * 9.81, rel=1e-5)
 
 
+def test_a_driven_crank_starts_at_the_speed_of_its_drive(tmp_path, capsys):
+    """`hold` keeps the angle, not the speed; the work of a drive is no failure of the balance."""
+    path = tmp_path / "driven.toml"
+    path.write_text(
+        'parameters = { speed = 3.0 }\n[[body]]\nname = "bar"\nmass = 2.0\ncenter = [0.5, 0, 0]\n'
+        '[[joint]]\nname = "A"\nkind = "revolute"\nchild = "bar"\naxis = [0, 1, 0]\n'
+        '[[constraint]]\nkind = "servo"\ncoordinate = "A"\nmotion = "0.2 + speed*t"\n'
+        '[start]\nassemble = true\nhold = ["A"]\nq = { A = 0.2 }\n[simulate]\nduration = 0.5\n'
+        '[sweep.measure]\ntorque = { of = "servo A", take = "range" }\n'
+    )
+    assert da.scene(path).start[1] == pytest.approx([3.0])
+    code, out, _ = called("simulate", str(path), capsys=capsys)
+    assert code == 0, out
+    assert "drives give or take" in out
+    code, out, _ = called("sweep", str(path), "--over", "speed=1,2", "--json", capsys=capsys)
+    assert [row["speed"] for row in json.loads(out)["runs"]] == [1.0, 2.0]
+    code, _, err = called("sweep", str(path), capsys=capsys)
+    assert code == 2
+    assert "with one of speed" in err
+
+
 def test_velocities_have_one_notation_and_readers_take_both(tmp_path, capsys):
     run = da.scene("stanford_arm").run(every=0.02, duration=0.2)
     assert np.array_equal(run["joint1'"], run["joint1.v"])

@@ -189,7 +189,7 @@ LINES: dict[str, tuple[list[str], str]] = {
     "report in no folder": (["simulate", "bouncing_ball", "--report", "no/where/page.html"], "folder does not exist"),
     "run in an unknown form": (["simulate", "bouncing_ball", "-o", "run.mat"], ".nc"),
     "method misspelt": (["simulate", "bouncing_ball", "--method", "dop835"], "did you mean 'dop853'"),
-    "sweep without values": (["sweep", "door"], "no [sweep] in this scene"),
+    "sweep without values": (["sweep", "door"], "no [sweep.parameters] in this scene"),
     "sweep without parameters": (["sweep", "door", "--over", "width=0.1,0.2"], "the scene has no parameters"),
     "sweep over nothing": (["sweep", "bouncing_ball", "--over", "restitution"], "name=values"),
     "motion that is not there": (["inverse", "stanford_arm", "--motion", "no.csv"], "no.csv"),

@@ -24,8 +24,9 @@ class InverseCommand:
 
     Velocities and accelerations are the columns "joint.v" and "joint.a" (or joint' and joint''), where the table has
     them; else those of a cubic spline, and the answer says so. Coordinates that the table does not have stay where the
-    scene's start has them; where there are loops, the table has all of them (`dalembert simulate --csv` writes such
-    tables). Exit code 1 where the driven joints cannot cause the motion.
+    scene's start has them; where there are loops, the table has all of them, and of joints with quaternions or cosines
+    their rates, too (`dalembert simulate --csv` writes such tables). Contacts do not act: of a robot on its feet the
+    forces of the base are those that the ground must give. Exit code 1 where the driven joints cannot cause the motion.
 
     For example:
 
@@ -98,9 +99,6 @@ class InverseCommand:
         from dalembert.simulate.table import rate_name
 
         m = scene.mechanism
-        if m.nq != m.nv:
-            raise ModelError(f"{m.name} has joints with quaternions or cosines: its motion is given in Python, "
-                             "mechanism.inverse(q, v, a)")  # fmt: skip
         columns = {rate_name(name): values for name, values in read_table(self.motion).items()}
         t = table_column(columns, "t", self.motion)
         if (np.diff(t) < 0).any():
@@ -117,11 +115,28 @@ class InverseCommand:
             words = ", ".join(m.configuration_names[:8])
             raise ShapeError(f"{self.motion} has no column that is called like a coordinate; there are {words}")
         for name in moved:
-            k = m.configuration_names.index(name)
-            q[:, k] = columns[name]
-            v[:, k] = columns[f"{name}.v"] if f"{name}.v" in columns else CubicSpline(t, q[:, k])(t, 1)
-            a[:, k] = columns[f"{name}.a"] if f"{name}.a" in columns else CubicSpline(t, v[:, k])(t, 1)
-        return t, q, v, a, [name for name in moved if f"{name}.a" not in columns]
+            q[:, m.configuration_names.index(name)] = columns[name]
+        splined = []
+        for joint in m.joints:
+            places, rates = m.index_q(joint.name), m.index_v(joint.name)
+            still = not any(name in columns for name in m.configuration_names[places])
+            for j in range(rates.start, rates.stop):
+                name = m.coordinates[j]
+                k = places.start + j - rates.start
+                plain = name == m.configuration_names[k] and not still
+                if f"{name}.v" in columns:
+                    v[:, j] = columns[f"{name}.v"]
+                elif plain:
+                    v[:, j] = CubicSpline(t, q[:, k])(t, 1)
+                elif not still:
+                    words = f"the rates of {joint.name!r} are not those of its coordinates"
+                    raise ModelError(f"{self.motion}: {words}: the table needs the columns {name}.v and {name}.a")
+                if f"{name}.a" in columns:
+                    a[:, j] = columns[f"{name}.a"]
+                elif f"{name}.v" in columns or plain:
+                    a[:, j] = CubicSpline(t, v[:, j])(t, 1)
+                    splined.append(name)
+        return t, m.normalize(q), v, a, splined
 
 
 def _failed(tau: Any, status: Any) -> Any:

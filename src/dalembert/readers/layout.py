@@ -42,6 +42,8 @@ class TomlLines:
                 table = self._table(_parts(_header_words(line)), header[1] == "[[", counts)
                 self.lines.setdefault(table, number)
                 self.lines.setdefault(tuple(step for step in table if isinstance(step, str)), number)
+                for k in range(1, len(table)):  # [sweep.measure] is the first line of [sweep], too
+                    self.lines.setdefault(table[:k], number)
                 continue
             key = KEY.match(line) if depth == 0 else None
             if key is not None:

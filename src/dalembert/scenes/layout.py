@@ -252,7 +252,7 @@ class MeasureTable(SceneTable, frozen=True):
 class SweepTable(SceneTable, frozen=True):
     """[sweep]: parameters that take several values, all combinations of them, and what is measured."""
 
-    parameters: dict[str, list[float] | RangeTable]
+    parameters: dict[str, list[float] | RangeTable] = {}
     measure: dict[str, MeasureTable] = {}
 
 

@@ -414,11 +414,24 @@ class Scene:
             return self._on_ground(q) if table.on_ground else q, v
         with self.at("start"):
             hold = list(table.q) if table.hold is None else table.hold
-            closed = m.assemble(q, v, hold=hold)
+            closed = m.assemble(q, hold=hold, t=self._begin)
+            if closed.ok:  # velocities that are given stay as well, others follow
+                closed = m.assemble(
+                    closed.q, v, hold=[name for name in table.v if name in hold or not table.hold], t=self._begin
+                )
             if not closed.ok:
                 words = f"the loops cannot be closed with {', '.join(hold) or 'nothing'} held: {closed}"
-                raise ModelError(words, subject="assemble")
+                if table.hold is None and table.q:
+                    words += (
+                        f"; all values of [start.q] stay unless hold names those that do: hold = [{_quoted(table.q)}]"
+                    )
+                raise ModelError(words, subject="assemble" if table.hold is None else "hold")
             return self._on_ground(closed.q) if table.on_ground else closed.q, closed.v
+
+    @property
+    def _begin(self) -> float:
+        """Time at which the scene begins."""
+        return 0.0 if self.content.simulate is None else self._number(self.content.simulate.start)
 
     def _pose(self) -> Array:
         """Return the configuration before coordinates are named: zero, inside of limits that are stops; the pose."""
@@ -516,7 +529,7 @@ class Scene:
     def solve(self) -> Any:
         """Return accelerations and reactions at the start, with their certificate; contacts do not act."""
         q, v = self.start
-        t = 0.0 if self.content.simulate is None else self._number(self.content.simulate.start)
+        t = self._begin
         return self.mechanism.solve(q, v, force=self.force_at(t, q, v), t=t)
 
     def __str__(self) -> str:
@@ -529,6 +542,11 @@ class Scene:
         if self.parameters:
             lines.append("parameters: " + ", ".join(f"{name} = {x:g}" for name, x in self.parameters.items()))
         return "\n".join(lines)
+
+
+def _quoted(names: Mapping[str, Any]) -> str:
+    """Return the first of some names as TOML writes it."""
+    return next((f'"{name}"' for name in names), "")
 
 
 def _is_needed(each: Any) -> bool:

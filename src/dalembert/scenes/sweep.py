@@ -91,8 +91,8 @@ class Sweep:
 def combinations(scene: Scene, given: Mapping[str, Sequence[float]] | None = None) -> Iterator[dict[str, float]]:
     """Return every combination of the values of a sweep, the last parameter first."""
     table = scene.content.sweep
-    if given is None and table is None:
-        words = "there is no [sweep] in this scene, and no parameter was given to sweep over"
+    if given is None and (table is None or not table.parameters):
+        words = "there is no [sweep.parameters] in this scene, and no parameter was given to sweep over"
         known = ", ".join(scene.content.parameters)
         advice = f"--over NAME=FIRST:LAST:COUNT with one of {known}" if known else NO_PARAMETERS
         raise ModelError(f"{words}; {advice}", scene.path)

@@ -41,7 +41,7 @@ BALANCED = ("dop853", "dopri5", "rk4", "bdf", "radau", "ida", "variational", "hy
 def broken_balance(run: Trajectory) -> str:
     """Return a sentence where the energy balance of a run is off by more than its tolerance allows, else nothing."""
     m, s = run.moving, run.session.settings
-    if s.method not in BALANCED or run.t.size < 2 or not _has_balance(m) or _moving(m, run.q, run.t):
+    if s.method not in BALANCED or run.t.size < 2 or not _has_balance(m) or moving_rows(m, run.q, run.t):
         return ""
     with np.errstate(all="ignore"):
         residual = run.energy_residual
@@ -75,7 +75,7 @@ def step_tolerance(m: Any, q: Array, v: Array, rtol: float, atol: float) -> Arra
 
 def balanced(m: Any, q: Array, t: Array) -> bool:
     """Return whether kinetic and potential energy less the work of joint forces stay constant: at states (N, nq)."""
-    return _has_balance(m) and not (_damped(m) or _moving(m, q, t))
+    return _has_balance(m) and not (_damped(m) or moving_rows(m, q, t))
 
 
 def conserves(m: Any, q: Array, t: float) -> bool:
@@ -134,7 +134,7 @@ def _damped(m: Any) -> bool:
     return m.passive and (any(any(j.damping) for j in m.joints) or any(np.any(each.damping) for each in parts))
 
 
-def _moving(m: Any, q: Array, t: Array) -> bool:
+def moving_rows(m: Any, q: Array, t: Array) -> bool:
     """Return whether rows move by themselves, or push by themselves: their work is not in the balance."""
     if not m.names:
         return False

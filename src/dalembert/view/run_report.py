@@ -15,6 +15,7 @@ from dalembert.model.mechanism.joint_forces import COMPONENTS
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.plots import phases
 from dalembert.simulate.table import row_units
+from dalembert.simulate.witness import moving_rows
 from dalembert.view.report_page import Report
 
 if TYPE_CHECKING:
@@ -265,6 +266,8 @@ def run_checks(run: Trajectory) -> list[tuple[str, str, bool]]:
         off = float(np.nanmax(np.abs(run.energy_residual)))
         if _has_dampers(m):
             found.append(("energy", f"dampers take {off:.3g} J, which no balance counts", True))
+        elif moving_rows(m, run.q, run.t):
+            found.append(("energy", f"drives give or take {off:.3g} J, which no balance counts", True))
         else:
             allowed = STEPPED if run.method == "moreau" else BALANCED
             words = f"off by {off:.1e} J; {size:.3g} J move" + (": time steps" if run.method == "moreau" else "")

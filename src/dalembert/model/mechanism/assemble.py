@@ -237,7 +237,7 @@ def _assembly(mechanism: Mechanism, q: Array, size: float, v: Any, t: float, sta
     opened = {rows[i]: float(phi[i]) for i in np.argsort(-parts) if parts[i] > limit}
     speed = np.zeros(mechanism.nv) if v is None else floats(v, "v")
     if mechanism.names and not opened:
-        speed, opened = _speed(mechanism, q, speed, t, free)
+        speed, opened = _speed(mechanism, q, speed, t, np.ones_like(free) if v is None else free)
     return Assembly(q, speed, float(phi.max(initial=0.0)), opened, starts, float(parts.max(initial=0.0)))
 
 
