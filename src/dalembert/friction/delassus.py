@@ -16,7 +16,7 @@ import numpy as np
 from jaxtyping import Bool, Float
 from scipy.linalg.lapack import dpotrs, dtrtrs  # pyright: ignore[reportAttributeAccessIssue]
 
-from dalembert.friction.bounded.sticking import held_by, independent_rows
+from dalembert.friction.bounded.sticking import held_by, independent_sticking
 from dalembert.friction.limits import BALANCED, DEFINITE, DEPENDENT_COLUMN, HOLDS, SHARED, UNSEEN
 from dalembert.kkt import KKT
 from dalembert.types import Array
@@ -220,7 +220,7 @@ class Delassus:
         """Return the acceleration with the sticking rows held, by independent ones; NaN where the others miss."""
         rows, drift = self._held_rows(stick)
         if self.root is not None:
-            kept = independent_rows(rows)
+            kept = independent_sticking(rows)
             a = held_by(self.system.M, rows[kept], load, drift[kept])
             if (np.abs(rows @ a + drift) <= HOLDS * (np.abs(rows) @ np.abs(a) + np.abs(drift))).all():
                 return a

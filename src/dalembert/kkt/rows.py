@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -267,7 +267,7 @@ def row_structure(
     rest, size = U2 @ (U2.T @ B), np.linalg.norm(B, axis=1)
     truncated = bool(((np.linalg.norm(rest, axis=1) > rounding_level(*A.shape) * size) & (size > 0.0)).any())
     projected = _projected(A, weights, U2) if truncated else A
-    chosen = _pivots(B - rest if truncated else B, r)
+    chosen = pivoted_rows(B - rest if truncated else B, r)
     columns, rows = row_scales(projected[chosen])
     U1, s1, V1t = np.linalg.svd(rows[:, None] * projected[chosen] * columns, full_matrices=False)
     return RowStructure(
@@ -294,7 +294,7 @@ def independent_rows(
     if rank is None:
         s = np.linalg.svd(metric.B, compute_uv=False)
         rank = _decided(s, A.shape, metric, tolerance, precision, None, grouped=groups is not None).rank
-    return _pivots(metric.B, rank)
+    return pivoted_rows(metric.B, rank)
 
 
 def metric_rows(
@@ -483,13 +483,19 @@ def _projected(A: Array, weights: Array, U2: Array) -> Array:
     return A - np.where(np.abs(change) <= noise, 0.0, change)
 
 
-def _pivots(B: Array, rank: int) -> Array:
-    """Return the indices, ascending, of the `rank` rows of B that pivoted elimination takes first."""
-    if rank >= B.shape[0]:
-        return np.arange(B.shape[0])
-    if not rank:
-        return np.arange(0)
-    _, order = sla.qr(B.T, mode="r", pivoting=True)  # pyright: ignore[reportAssignmentType]
+def pivoted_rows(B: Float[Array, "m n"], rank: int | None = None, tolerance: float = 0.0) -> Int[Array, " r"]:
+    """Return the indices, ascending, of the rows of B that pivoted elimination takes first.
+
+    `rank` of them; where it is not known those whose pivots are above `tolerance` of the first. Scales are the
+    caller's: rows of one size, in the metric that decides.
+    """
+    if rank is not None and (rank == 0 or rank >= len(B)):
+        return np.arange(min(rank, len(B)))
+    factors: Any = sla.qr(B.T, mode="r", pivoting=True, check_finite=False)
+    R, order = factors
+    if rank is None:
+        pivots = np.abs(R.diagonal())
+        rank = int(np.count_nonzero(pivots > tolerance * max(pivots[0], np.finfo(float).tiny)))
     return np.sort(order[:rank])
 
 

@@ -22,7 +22,7 @@ from dalembert.simulate.equations.consistent import Consistent, Finder
 from dalembert.simulate.equations.dae import Levels, levels
 from dalembert.simulate.equations.formulation import KnownMotion, formulate, motion, refuse_formulation
 from dalembert.simulate.equations.general_dae import general_dae
-from dalembert.simulate.equations.independent_rows import chosen_multipliers, conditioning, independent_rows, relaxation
+from dalembert.simulate.equations.independent_rows import chosen_multipliers, chosen_rows, conditioning, relaxation
 from dalembert.simulate.events.asked import Events
 from dalembert.simulate.interruptible import interrupted, interruptible
 from dalembert.simulate.result import Result, Statistics
@@ -263,7 +263,7 @@ class Problem:
         M = M[list(m.free), :]
         known = self.finder.rank(start.q, start.t)
         sizes = None if known is None else known.scales
-        best = independent_rows(A, M, rank, sizes)
+        best = chosen_rows(A, M, rank, sizes)
         enough = NEARLY_BEST * conditioning(A, M, best, sizes)
         with self._lock:
             for rows, problem in self._variants.items():

@@ -9,22 +9,19 @@ Symbols: rows R of constraints and sticking contacts, M = D^-1 (unit diagonal) D
 from __future__ import annotations
 
 import numpy as np
-import scipy.linalg as sla
 from jaxtyping import Float
 
 from dalembert.friction.limits import DEPENDENT_STICKING, HOLDS
+from dalembert.kkt.rows import pivoted_rows
 from dalembert.types import Array
 
 
-def independent_rows(rows: Float[Array, "r n"]) -> Array:
-    """Return the numbers of a largest set of independent rows, by pivoted QR of the rows at unit size."""
+def independent_sticking(rows: Float[Array, "r n"]) -> Array:
+    """Return the numbers of a largest set of independent rows of constraints and sticking contacts, at unit size."""
     if not rows.size:
         return np.zeros(0, dtype=int)
     size = np.abs(rows).max(axis=1)
-    unit = rows / np.where(size > 0.0, size, 1.0)[:, None]
-    _, R, order = sla.qr(unit.T, mode="economic", pivoting=True, check_finite=False)  # pyright: ignore[reportAssignmentType]
-    pivots = np.abs(R.diagonal())
-    return np.sort(order[: int(np.count_nonzero(pivots > DEPENDENT_STICKING * max(pivots[0], np.finfo(float).tiny)))])
+    return pivoted_rows(rows / np.where(size > 0.0, size, 1.0)[:, None], tolerance=DEPENDENT_STICKING)
 
 
 def held_by(M: Float[Array, "n n"], rows: Float[Array, "r n"], load: Array, drift: Array) -> Float[Array, " n"]:

@@ -11,7 +11,7 @@ import numpy as np
 from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction import Coulomb, FrictionContact, Law, Resolution, resolve
-from dalembert.friction.bounded.sticking import independent_rows
+from dalembert.friction.bounded.sticking import independent_sticking
 from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
@@ -211,7 +211,7 @@ class Dynamics:
     def independent(self, q: Array, v: Array, t: float, mode: Array) -> Array:
         """Return which constraint and sticking rows to impose: a largest set of independent ones."""
         x = self.terms(q, v, t)
-        return independent_rows(np.vstack([x.A, x.rows[self.columns.stuck(mode)]]))
+        return independent_sticking(np.vstack([x.A, x.rows[self.columns.stuck(mode)]]))
 
     def motion(self, x: Terms, mode: Array, kept: Array, state: Any = None) -> DryMotion:
         """Solve the block system of the mode; `kept` are the independent rows.

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import casadi as ca
 import numpy as np
-from scipy.linalg import qr
 
 from dalembert.kernel import Kernel
+from dalembert.kkt.rows import pivoted_rows
 from dalembert.simulate.equations.consistent import SLACK_OF_RANK
 from dalembert.simulate.limits import JUMP_SEEN, LEAST_SQUARES, LIGHTEST, RELAXED_SHARE
 from dalembert.types import Array
@@ -29,11 +29,9 @@ if TYPE_CHECKING:
 # those of least norm are reported.
 
 
-def independent_rows(A: Array, M: Array, rank: int, sizes: Array | None = None) -> list[int]:
-    """Return `rank` well-conditioned rows of A, by QR with exchanges of the rows in the mass metric."""
-    scaled = _scaled(A, M, sizes)
-    order = qr(scaled.T, mode="r", pivoting=True)[1]  # type: ignore[misc]
-    return sorted(int(i) for i in order[:rank])
+def chosen_rows(A: Array, M: Array, rank: int, sizes: Array | None = None) -> list[int]:
+    """Return `rank` well-conditioned rows of A, by pivots of the rows in the mass metric."""
+    return [int(i) for i in pivoted_rows(_scaled(A, M, sizes), rank)]
 
 
 def conditioning(A: Array, M: Array, rows: list[int], sizes: Array | None = None) -> float:
