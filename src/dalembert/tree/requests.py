@@ -138,7 +138,7 @@ SOLVES = (
     Request(
         "forward_derivatives",
         _later("forward_derivatives"),
-        "q, v, tau, t -> acceleration, multipliers (m,), status (1,), then d(acceleration, multipliers)/d(each of wrt): "
+        "q, v, tau, t -> acceleration, multipliers (m,), status (1,), and d(acceleration, multipliers)/d(each of wrt): "
         "tangent q, v, force, t, inertia:<body>",
         {"wrt": ("q", "v", "force"), "metric": None, "dtype": "float64"},
     ),
@@ -147,6 +147,12 @@ SOLVES = (
         _later("inverse_derivatives"),
         "q, v, a -> tau, then d tau/d(each of wrt) of a tree: tangent q, v, a, inertia:<body>",
         {"wrt": ("q", "v", "a")},
+    ),
+    Request(
+        "regressor",
+        _later("regressor"),
+        "q, v, a -> Y (nv, 10 bodies + nv terms): tau = Y pi of the open tree; base_parameters() names the columns",
+        {"terms": ()},
     ),
     Request(
         "impact_derivatives",

@@ -239,9 +239,7 @@ def factored(G: Matrix, needs: Conditioning, metric: Sequence[float] | None) -> 
     return RedundantRows.of(G, needs, metric) if needs.redundant else sparse_factor(G, range(len(G)))
 
 
-def multipliers(
-    schur: SparseFactor | RedundantRows, r: Vector, turning: Vector | None = None
-) -> tuple[Vector, Scalar]:
+def multipliers(schur: SparseFactor | RedundantRows, r: Vector, turning: Vector | None = None) -> tuple[Vector, Scalar]:
     """Return lam with G lam = r, the least where rows are redundant, and T_l^2 = lam^T G lam."""
     if isinstance(schur, RedundantRows):
         held = schur.held(r)

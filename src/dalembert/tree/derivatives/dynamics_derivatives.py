@@ -24,7 +24,7 @@ from dalembert.errors import UnsupportedError
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
 from dalembert.kkt.expressions.solver import BlockSolver
-from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning
+from dalembert.kkt.expressions.verdict import BlockAnswer
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.vectors import ZERO
@@ -36,10 +36,10 @@ from dalembert.tree.block.articulated_system import scaled
 from dalembert.tree.block.constrained import Tracing, expression, scalars
 from dalembert.tree.block.row_forces import RowForce, TreeMotion
 from dalembert.tree.derivatives.directions import INERTIA, checked_directions, label, tangent
-from dalembert.tree.derivatives.implicit import Columns, Residual, differentiated, product_rule, proven
-from dalembert.tree.derivatives.regressor import inertia_columns
+from dalembert.tree.derivatives.implicit import Columns, BlockResidual, differentiated, product_rule, proven
+from dalembert.tree.derivatives.regressor import inertia_columns, plain_setting
 from dalembert.tree.prepared.configuration import pair_add
-from dalembert.tree.prepared.prepare import candidates, cheapest
+from dalembert.tree.prepared.prepare import candidates
 from dalembert.tree.routes.tree_rows import TreeRows
 from dalembert.types import Scalar
 
@@ -119,7 +119,7 @@ def row_entries(setting: Tracing, row: RowForce) -> list[Scalar]:
 def borne(
     setting: Tracing, needed: list[Pair], joints: Sequence[Scalar], rows: Sequence[RowForce], lam: Sequence[Scalar]
 ) -> list[Scalar]:
-    """Return J^T (needed + F lam) + joints: what all forces on links, those of the rows among them, ask of the joints."""
+    """Return J^T (needed + F lam) + joints: what forces on links, those of the rows among them, ask of the joints."""
     links, tau = list(needed), list(joints)
     for row, force in zip(rows, lam, strict=True):
         for i, F in row.links.items():
@@ -170,8 +170,8 @@ def forward_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str)
     return _function(block, "forward_derivatives", ("acceleration", "multipliers"), answer, blocks)
 
 
-def forward_residual(block: Differentiated, symbols: Mapping[str, ca.SX], answer: BlockAnswer) -> Residual:
-    """Return M a + bias + A^T lam - tau and A a + drift, with A y and the multipliers of the user's rows beside them."""
+def forward_residual(block: Differentiated, symbols: Mapping[str, ca.SX], answer: BlockAnswer) -> BlockResidual:
+    """Return M a + bias + A^T lam - tau and A a + drift; beside them A y, and the multipliers of the user's rows."""
     setting, tree, posed = block.setting, block.setting.tree, block.setting.posed
     q, v, tau = (setting.symbol(name) for name in ("q", "v", "tau"))
     a, lam, y = (ca.vertsplit(symbols[name]) if symbols[name].numel() else [] for name in ("a", "lam", "y"))
@@ -192,7 +192,7 @@ def _residual(
     rows: TreeRows,
     held: tuple[list[Scalar], list[Scalar]],
     answer: BlockAnswer,
-) -> Residual:
+) -> BlockResidual:
     """Return a residual of two block rows with what rows in other axes, and redundant ones, need beside them."""
     lam, y = held
     parts = {"first": first, "second": second}
@@ -203,7 +203,7 @@ def _residual(
     if turning:
         parts["turned"] = [total(*map(mul, row, y)) for row in block.A]
         answers.append((symbols["y"], _expression(turning)))
-    return Residual({name: _expression(part) for name, part in parts.items()}, answers)
+    return BlockResidual({name: _expression(part) for name, part in parts.items()}, answers)
 
 
 def _answered_motions(
@@ -227,7 +227,7 @@ def link_motions(
 
 
 def inertia_block(
-    setting: Tracing, residual: Residual, motions: tuple[list[LinkMotion], list[LinkMotion]], name: str
+    setting: Tracing, residual: BlockResidual, motions: tuple[list[LinkMotion], list[LinkMotion]], name: str
 ) -> dict[str, Columns]:
     """Return the derivatives of all parts by the inertial numbers of a body: forces alone depend on them."""
     k = setting.mechanism.body_index(name.removeprefix(INERTIA))
@@ -254,7 +254,9 @@ def _function(
         found = differentiated(block.solver, parts)
         outputs[f"d{words[0]}_d{label(direction)}"] = _rows(found.first)
         if setting.mechanism.names:
-            outputs[f"d{words[1]}_d{label(direction)}"] = _rows(product_rule(parts["told"], rows.to_world, found.second))
+            outputs[f"d{words[1]}_d{label(direction)}"] = _rows(
+                product_rule(parts["told"], rows.to_world, found.second)
+            )
     return setting.function(name, block.inputs, outputs)
 
 
@@ -299,7 +301,7 @@ def impact_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str) 
     return _function(block, "impact_derivatives", ("velocity", "impulses"), answer, blocks)
 
 
-def impact_residual(block: Differentiated, symbols: Mapping[str, ca.SX], answer: BlockAnswer) -> Residual:
+def impact_residual(block: Differentiated, symbols: Mapping[str, ca.SX], answer: BlockAnswer) -> BlockResidual:
     """Return M (v+ - v) + A^T P and rate(v+) + e rate(v), with what stands beside them."""
     setting, tree = block.setting, block.setting.tree
     after, P, y = (ca.vertsplit(symbols[name]) for name in ("a", "lam", "y"))
@@ -330,9 +332,6 @@ def refuse_open(mechanism: Mechanism, what: str) -> None:
 # Inverse dynamics.
 
 
-REGULAR = Conditioning(False, (), (), (), (), ())
-"""What an open tree asks of inverse dynamics: nothing is solved."""
-
 INVERSE_STATES = ("q", "v", "a", "t")
 """What inverse dynamics is differentiated by."""
 
@@ -345,8 +344,8 @@ def inverse_derivatives(mechanism: Mechanism, wrt: Any) -> ca.Function:
             "here; take open_tree() for M a + bias, or compile('inverse').jacobian()"
         )
     names = checked_directions(mechanism, wrt, INVERSE_STATES[:3])
-    tree, _ = cheapest(mechanism, dynamics.inverse)
-    setting = Tracing(mechanism, tree, REGULAR)
+    setting = plain_setting(mechanism)
+    tree = setting.tree
     q, v, a = (setting.symbol(name) for name in INVERSE_STATES[:3])
     tau = expression(dynamics.inverse(tree, setting.posed, q, v, a))
     motions = link_motions(setting, tree.gravity, v, a)

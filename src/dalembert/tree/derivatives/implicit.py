@@ -1,7 +1,7 @@
 """Implicit differentiation of a block system: the derivative of an answer by the factors that gave the answer.
 
-Symbols: x = (a, lam) the answer, K = [M A^T; A 0] the block matrix, r(x, p) = 0 the two block rows as a residual, p what
-is varied, dr the derivative of r along p with x held; dA that of the rows, y with A_K y = W_K lam_K.
+Symbols: x = (a, lam) the answer, K = [M A^T; A 0] the block matrix, r(x, p) = 0 the two block rows as a residual, p
+what is varied, dr the derivative of r along p with x held; dA that of the rows, y with A_K y = W_K lam_K.
 
     K dx = -dr(x)        redundant rows: Z^T W dlam = Z^T dA y        (`kkt/expressions/solver.py`)
 
@@ -34,7 +34,7 @@ Columns = list[list[Scalar]]
 
 
 @dataclass(frozen=True, eq=False)
-class Residual:
+class BlockResidual:
     """Block rows over symbols of the state, with the answer as symbols, too.
 
     Attributes
@@ -123,4 +123,6 @@ def product_rule(plain: Columns, linear: Callable[[list[Scalar]], list[Scalar]],
 
 def _column(x: ca.SX) -> list[Scalar]:
     """Return the entries of a column; what is known to be zero is a float."""
-    return [float(entry) if entry.is_constant() else entry for entry in ca.vertsplit(ca.densify(x))] if x.numel() else []
+    return (
+        [float(entry) if entry.is_constant() else entry for entry in ca.vertsplit(ca.densify(x))] if x.numel() else []
+    )

@@ -7,33 +7,37 @@ axes; Y columns: tau = Y(q, v, a) pi of all bodies, with springs, dampers and ar
 
 The force that a body needs is linear in pi (`algebra/rigid.py`), so a column is that of a body of which one number is
 one and the others are zero. The order of the ten numbers is Pinocchio's: m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz,
-Izz. Source: Khosla & Kanade, "Parameter identification of robot dynamics", CDC 1985; Atkeson, An & Hollerbach, "Estimation
-of inertial parameters of manipulator loads and links", Int. J. Robotics Research 5(3), 1986.
+Izz. Source: Khosla & Kanade, "Parameter identification of robot dynamics", CDC 1985; Atkeson, An & Hollerbach,
+"Estimation of inertial parameters of manipulator loads and links", Int. J. Robotics Research 5(3), 1986.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
 
+import casadi as ca
 import numpy as np
 
+from dalembert.kkt.expressions.verdict import Conditioning
+from dalembert.model.mechanism.base_parameters import checked_terms
+from dalembert.model.mechanism.inertia import MOMENTS
+from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.rigid import Rigid, inertial_force
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.vectors import ZERO, Matrix
-from dalembert.tree.algorithms.inverse import STILL, LinkMotion, joint_forces
+from dalembert.tree.algorithms import dynamics
+from dalembert.tree.algorithms.inverse import STILL, LinkMotion, accelerations, joint_forces
 from dalembert.tree.algorithms.kinematics import columns, vector
+from dalembert.tree.block.constrained import Tracing
 from dalembert.tree.prepared.configuration import Posed, pair_add
 from dalembert.tree.prepared.link import Tree
+from dalembert.tree.prepared.prepare import cheapest
 from dalembert.types import Scalar
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-
-INERTIAL_NUMBERS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
-"""The ten numbers of a body, in the order of the columns."""
-
-_ENTRIES = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
 
 
 def _unit(k: int) -> Rigid:
@@ -44,7 +48,7 @@ def _unit(k: int) -> Rigid:
         x, y, z = (float(x) for x in np.eye(3)[k - 1])
         return Rigid(0.0, (x, y, z))
     rotational = np.zeros((3, 3))
-    i, j = _ENTRIES[k - 4]
+    i, j = MOMENTS[k - 4]
     rotational[i, j] = rotational[j, i] = 1.0
     E = 0.5 * np.trace(rotational) * np.eye(3) - rotational
     a, b, c, d, e, f = (float(E[i, j]) for i in range(3) for j in range(i, 3))
@@ -78,9 +82,9 @@ def inertia_columns(
     return result
 
 
-def _force(place: object, motion: LinkMotion, inertia: Rigid) -> Pair:
+def _force(place: Placement, motion: LinkMotion, inertia: Rigid) -> Pair:
     """Return the force (f, n) that an inertia given in a body's frame needs, about the origin of its link."""
-    R, p = columns(place.rotation), vector(place.position)  # type: ignore[attr-defined]
+    R, p = columns(place.rotation), vector(place.position)
     w, wd = (vectors.transposed_times(R, x) for x in (motion.w, motion.wd))
     a = vectors.transposed_times(R, vectors.add(motion.a, vectors.columns_times(motion.U, p)))
     f, n = inertial_force(inertia, w, wd, a, _turned(R, motion.U))
@@ -96,3 +100,43 @@ def _turned(R: Matrix, U: Matrix) -> Matrix:
     return x, y, z
 
 
+def regressor(mechanism: Mechanism, terms: Any) -> ca.Function:
+    """Return q, v, a -> Y (nv, 10 bodies + nv terms): tau = Y pi, with springs, dampers and armature apart."""
+    laws = checked_terms(terms)
+    setting = plain_setting(mechanism)
+    tree, posed = setting.tree, setting.posed
+    v, a = setting.symbol("v"), setting.symbol("a")
+    still: list[Scalar] = [0.0] * tree.nv
+    motions = accelerations(tree.gravity, posed, v, a)
+    lifted = accelerations(tree.gravity, posed, still, still)
+    columns = [
+        column
+        for k in range(len(mechanism.bodies))
+        for column in inertia_columns(mechanism, tree, posed, motions, lifted, k)
+    ]
+    for law in laws:
+        columns += [unit_column(i, tree.nv, TERMS[law](v[i], a[i])) for i in range(tree.nv)]
+    Y = [list(row) for row in zip(*columns, strict=True)]
+    return setting.function("regressor", ("q", "v", "a"), {"regressor": Y})
+
+
+TERMS: dict[str, Callable[[Any, Any], Any]] = {
+    "viscous": lambda v, a: v,
+    "coulomb": lambda v, a: ca.sign(v),
+    "armature": lambda v, a: a,
+}
+"""Terms of the joints that are linear in one number each: c v, f sign(v), J a; there is one number per velocity."""
+
+
+def unit_column(i: int, size: int, value: Scalar) -> list[Scalar]:
+    """Return a column with one entry."""
+    return [value if k == i else 0.0 for k in range(size)]
+
+
+def plain_setting(mechanism: Mechanism) -> Tracing:
+    """Return symbols and the tree with the fewest operations for inverse dynamics, where nothing is solved."""
+    return Tracing(mechanism, cheapest(mechanism, dynamics.inverse)[0], UNSOLVED)
+
+
+UNSOLVED = Conditioning(False, (), (), (), (), ())
+"""What inverse dynamics of a tree asks of a solver: nothing."""
