@@ -190,6 +190,14 @@ def make_joint_forces(mechanism: Mechanism, **options: Any) -> LoopedFunction:
     )
 
 
+def make_derivatives(mechanism: Mechanism, **options: Any) -> LoopedFunction:
+    """Refuse: derivatives are straight-line code, which would take hours to unroll here."""
+    raise UnsupportedError(
+        f"derivatives of {mechanism.name!r} are not looped over; a shorter mechanism of its kind has them, or this one "
+        "with backend='cpu', which unrolls it"
+    )
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Every function of a large mechanism that loops compute: the table that `requests.py` looks into.
 
@@ -210,6 +218,10 @@ MAKERS: dict[str, Callable[..., LoopedFunction]] = {
     "joint_forces": make_joint_forces,
     "joint_forces_of_motion": make_joint_forces,
     "joint_forces_of_multipliers": make_joint_forces,
+    "forward_derivatives": make_derivatives,
+    "inverse_derivatives": make_derivatives,
+    "impact_derivatives": make_derivatives,
+    "regressor": make_derivatives,
     "bias": make_bias,
     "gravity": make_gravity,
     "mass_matrix": make_mass_matrix,

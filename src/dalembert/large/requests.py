@@ -68,7 +68,10 @@ LOOPED = (
 )  # fmt: skip
 """Every request that has loops; being here is being tested."""
 
-REFUSED = ("joint_forces", "joint_forces_of_motion", "joint_forces_of_multipliers")
+REFUSED = (
+    "joint_forces", "joint_forces_of_motion", "joint_forces_of_multipliers",
+    "forward_derivatives", "inverse_derivatives", "impact_derivatives", "regressor",
+)  # fmt: skip
 """Requests of which a large mechanism says that it has none, instead of unrolling them for hours."""
 
 

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
 
     from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.simulate.joint_forces import JointForceHistory
+    from dalembert.simulate.sensitivity import Gradient, Sensitivity
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -505,6 +506,42 @@ class Trajectory:
             return answer
         none, status = np.zeros((self.t.size, 0)), np.zeros(self.t.size, int)
         return InverseDynamics(answer, none, status, self.moving, state, actuated)
+
+    # --- derivatives ----------------------------------------------------------------------------------------------
+
+    def sensitivity(self, wrt: str | Sequence[str]) -> Sensitivity:
+        """Return how every sample changes with the start and with parameters: `s["v", "q0"]` is (N, nv, nv).
+
+        Parameters
+        ----------
+        wrt
+            "q0", "v0" (the start, along its tangent; on constraints projected onto what they allow), "force" (constant
+            joint forces beside those of the run), "inertia:<body>" (ten numbers, as in `Mechanism.derivatives`).
+
+        Returns
+        -------
+        Sensitivity
+            Derivatives of "q" (in tangent coordinates) and "v". Smooth runs of a mechanism have them; runs with
+            contacts, dry friction, or joint forces that are Python functions or tables are refused with the reason.
+        """
+        from dalembert.simulate.sensitivity import sensitivity
+
+        return sensitivity(self, wrt)
+
+    def gradient(self, loss: Any, wrt: str | Sequence[str]) -> Gradient:
+        """Return the derivative of a number of the last state, `g["v0"]` (nv,): one pass back over the samples.
+
+        Parameters
+        ----------
+        loss
+            A `casadi.Function` of (q, v), or a function that returns (value, d/dq (nv,), d/dv (nv,)) with the slope by
+            q in tangent coordinates.
+        wrt
+            As in `sensitivity`.
+        """
+        from dalembert.simulate.sensitivity import gradient
+
+        return gradient(self, loss, wrt)
 
     # --- between samples ----------------------------------------------------------------------------------------
 

@@ -135,6 +135,32 @@ SOLVES = (
         "q, multipliers (m,), t -> joint_forces (k, 6): what multipliers and forces on `external` bodies add",
         {"axes": "child", "joints": None, "external": None},
     ),
+    Request(
+        "forward_derivatives",
+        _later("forward_derivatives"),
+        "q, v, tau, t -> acceleration, multipliers (m,), status (1,), and d(acceleration, multipliers)/d(each of wrt): "
+        "tangent q, v, force, t, inertia:<body>",
+        {"wrt": ("q", "v", "force"), "metric": None, "dtype": "float64"},
+    ),
+    Request(
+        "inverse_derivatives",
+        _later("inverse_derivatives"),
+        "q, v, a -> tau, then d tau/d(each of wrt) of a tree: tangent q, v, a, inertia:<body>",
+        {"wrt": ("q", "v", "a")},
+    ),
+    Request(
+        "regressor",
+        _later("regressor"),
+        "q, v, a -> Y (nv, 10 bodies + nv terms): tau = Y pi of the open tree; base_parameters() names the columns",
+        {"terms": ()},
+    ),
+    Request(
+        "impact_derivatives",
+        _later("impact_derivatives"),
+        "q, v, restitution (m,), t -> velocity, impulses (m,), status (1,), then d(velocity, impulses)/d(each of wrt): "
+        "tangent q, v, restitution, t, inertia:<body>",
+        {"wrt": ("q", "v"), "metric": None, "dtype": "float64"},
+    ),
     Request("delassus", _later("delassus"), "q, t -> G (m, m) = A M^-1 A^T", {"route": "auto"}, _routes("delassus")),
     Request(
         "delassus_factor",

@@ -241,12 +241,17 @@ TRACES: dict[str, Callable[..., ca.Function]] = {
 def block_traces() -> dict[str, Callable[..., ca.Function]]:
     """Return the traces of the block system; an open tree needs neither rows nor routes, and does not import them."""
     from dalembert.tree.block import constrained, joint_forces
+    from dalembert.tree.derivatives import dynamics_derivatives, regressor
     from dalembert.tree.routes import delassus_kernels
 
     return {
         "joint_forces": joint_forces.joint_forces,
         "joint_forces_of_motion": joint_forces.of_motion,
         "joint_forces_of_multipliers": joint_forces.of_multipliers,
+        "forward_derivatives": dynamics_derivatives.forward_derivatives,
+        "inverse_derivatives": dynamics_derivatives.inverse_derivatives,
+        "regressor": regressor.regressor,
+        "impact_derivatives": dynamics_derivatives.impact_derivatives,
         "impact": constrained.impact,
         "project": constrained.project,
         "project_velocity": constrained.project_velocity,

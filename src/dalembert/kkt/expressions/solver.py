@@ -8,7 +8,7 @@ from typing import Any, Protocol
 
 from dalembert.kkt.expressions.matrix_system import MatrixSystem
 from dalembert.kkt.expressions.sample_verdict import SampleFactors, judged_by_sample
-from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
+from dalembert.kkt.expressions.scalars import add, is_zero, mul, neg, sub, total
 from dalembert.kkt.expressions.sparse_factor import Matrix, SparseFactor, Vector, dense, sparse, sparse_factor
 from dalembert.kkt.expressions.verdict import (
     Asked,
@@ -32,6 +32,14 @@ from dalembert.types import Scalar
 # Any lam of the last kind causes the same accelerations. The least of them in the metric W:
 #
 #     (W_D + T W_K T^T) lam_D = T W_K mu          lam_K = mu - T^T lam_D
+#
+# Their derivative along a motion of the rows, dA, needs that of T as well: with Z = [-T^T; 1], whose columns span
+# null(A^T), Z^T W lam = 0 gives
+#
+#     (W_D + T W_K T^T) dlam_D = T W_K dmu + Z^T dA y          A_K y = W_K lam_K
+#
+# The last term is the turning of the null space: without it dlam would be least, which the derivative of the least
+# lam is not. In other letters: dlam = (1 - Z Z^+) X + Z Z^+ dA (A^T)^+T lam for W = 1 and X any solution.
 #
 # Which rows are kept is decided before tracing, where the system's rank is (`probing.py`), and so is of which rows
 # an implied one is made: a row that can move nothing is made of none, and needs no code at all. The pivots of G_KK say
@@ -89,9 +97,13 @@ class RedundantRows:
         mu = self.factor.solve({place: r[i] for place, i in enumerate(self.kept) if i in r})
         return {self.kept[place]: x for place, x in mu.items()}
 
-    def spread(self, mu: Vector) -> Vector:
-        """Return the least multipliers that do what mu does."""
+    def spread(self, mu: Vector, turning: Vector | None = None) -> Vector:
+        """Return the least multipliers that do what mu does; with `turning` = dA y their derivative, mu being dmu."""
         right = {k: _weighed(row, mu, self.metric) for k, row in enumerate(self.sums)}
+        if turning:
+            for k, row in enumerate(self.sums):
+                sums = total(*(mul(weight, turning[j]) for j, weight in row.items() if j in turning))
+                right[k] = add(right[k], sub(turning.get(self.implied[k], 0.0), sums))
         taken = self.least.solve(right) if right else {}
         lam = dict(mu)
         for k, row in enumerate(self.sums):
@@ -99,6 +111,16 @@ class RedundantRows:
                 lam[j] = sub(lam.get(j, 0.0), mul(weight, taken[k]))
             lam[self.implied[k]] = taken[k]
         return lam
+
+    def lever(self, lam: Sequence[Scalar]) -> Vector:
+        """Return nu = G_KK^-1 W_K lam_K by rows of G: y = M^-1 A^T nu has A_K y = W_K lam_K."""
+        weighed = {place: mul(self.metric[i], lam[i]) for place, i in enumerate(self.kept)}
+        return {self.kept[place]: x for place, x in self.factor.solve(sparse_entries(weighed)).items()}
+
+
+def sparse_entries(x: Vector) -> Vector:
+    """Return a sparse vector without entries that are known to be zero."""
+    return {i: entry for i, entry in x.items() if not is_zero(entry)}
 
 
 def kept_rows(needs: Conditioning) -> tuple[int, ...]:
@@ -186,13 +208,13 @@ class BlockSolver:
         asked = Asked(load, c, inputs)
         return judged(self.system, self.needs, self.limits, asked, self.solved(load, c))
 
-    def solved(self, load: Any, c: Sequence[Scalar]) -> Solved:
-        """Return a, lam and what the verdict is made from."""
+    def solved(self, load: Any, c: Sequence[Scalar], turning: Vector | None = None) -> Solved:
+        """Return a, lam and what the verdict is made from; `turning` as in `RedundantRows.spread`."""
         system = self.system
         z = system.start(load, c)
         pulled = system.mass.scaled(z)
         free = [sub(neg(dot(row, pulled)), c[i]) for i, row in enumerate(system.rows)]
-        forces, held = multipliers(self.schur, sparse(free))
+        forces, held = multipliers(self.schur, sparse(free), turning)
         lam = dense(forces, len(free))
         slowed = dict(z)
         for row, force in zip(system.rows, lam, strict=True):
@@ -201,16 +223,29 @@ class BlockSolver:
         a, motion = system.finish(slowed)
         return Solved(a, motion, lam, neg(dot(z, pulled)), held, row_pivots(self.schur, self.needs))
 
+    def turning_motion(self, lam: Sequence[Scalar]) -> list[Scalar]:
+        """Return y (n,) with A_K y = W_K lam_K, along which the rows' derivative turns their null space."""
+        if not isinstance(self.schur, RedundantRows):
+            return []
+        z: Vector = {}
+        for i, force in self.schur.lever(lam).items():
+            for k, value in self.system.rows[i].items():
+                z[k] = add(z.get(k, 0.0), mul(value, force))
+        return self.system.finish(z)[0]
+
 
 def factored(G: Matrix, needs: Conditioning, metric: Sequence[float] | None) -> SparseFactor | RedundantRows:
     """Return what solves G lam = r."""
     return RedundantRows.of(G, needs, metric) if needs.redundant else sparse_factor(G, range(len(G)))
 
 
-def multipliers(schur: SparseFactor | RedundantRows, r: Vector) -> tuple[Vector, Scalar]:
+def multipliers(schur: SparseFactor | RedundantRows, r: Vector, turning: Vector | None = None) -> tuple[Vector, Scalar]:
     """Return lam with G lam = r, the least where rows are redundant, and T_l^2 = lam^T G lam."""
-    held = schur.held(r) if isinstance(schur, RedundantRows) else schur.solve(r)
-    return schur.spread(held) if isinstance(schur, RedundantRows) else held, dot(held, r)
+    if isinstance(schur, RedundantRows):
+        held = schur.held(r)
+        return schur.spread(held, turning), dot(held, r)
+    held = schur.solve(r)
+    return held, dot(held, r)
 
 
 def row_pivots(schur: SparseFactor | RedundantRows, needs: Conditioning) -> list[Scalar]:

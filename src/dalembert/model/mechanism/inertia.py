@@ -23,6 +23,13 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
 
+INERTIAL_NUMBERS = ("m", "mcx", "mcy", "mcz", "Ixx", "Ixy", "Iyy", "Ixz", "Iyz", "Izz")
+"""The ten numbers of a body that forces are linear in: mass, first moment, moments I_O about its frame's origin."""
+
+MOMENTS = ((0, 0), (0, 1), (1, 1), (0, 2), (1, 2), (2, 2))
+"""Where the last six stand in I_O: the order of Pinocchio's `toDynamicParameters`."""
+
+
 @dataclass(frozen=True, eq=False)
 class Inertia:
     """Inertia of one body in its own frame; zero mass and zero moments are legal.
@@ -69,6 +76,21 @@ class Inertia:
         """Return I_O, the rotational inertia about the origin of the frame."""
         c = self.center
         return self.rotational + self.mass * (c @ c * np.eye(3) - np.outer(c, c))
+
+    def numbers(self) -> Float[Array, " 10"]:
+        """Return the ten numbers that forces are linear in, in the order of `INERTIAL_NUMBERS`: m, m c, I_O."""
+        rotational = self.about_origin()
+        return np.array([self.mass, *(self.mass * self.center), *(rotational[i, j] for i, j in MOMENTS)])
+
+    @classmethod
+    def of_numbers(cls, numbers: Any) -> Inertia:
+        """Return the inertia of ten numbers: the inverse of `numbers`. A body without mass has its centre at zero."""
+        m, *rest = (float(x) for x in numbers)
+        center = np.array(rest[:3]) / m if m else np.zeros(3)
+        rotational = np.zeros((3, 3))
+        for (i, j), value in zip(MOMENTS, rest[3:], strict=True):
+            rotational[i, j] = rotational[j, i] = value
+        return cls(m, center, rotational - m * (center @ center * np.eye(3) - np.outer(center, center)))
 
     def matrix(self) -> Float[Array, "6 6"]:
         """Return the spatial inertia at the origin, order [linear, angular]."""

@@ -34,6 +34,9 @@ if TYPE_CHECKING:
     from dalembert.kkt.solution import Impact
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
+    from dalembert.model.mechanism.base_parameters import BaseParameters
+    from dalembert.model.mechanism.derivatives import Derivatives
+    from dalembert.model.mechanism.identify import Identification
     from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.ranks import GenericRank
 
@@ -387,6 +390,35 @@ class Mechanism:
 
         return joint_forces(self, q, v, force, t, axes, flexible)
 
+    def derivatives(
+        self, q: Any, v: Any, force: Any = None, t: Any = 0.0, *, wrt: str | Sequence[str] = ("q", "v", "force")
+    ) -> Derivatives:
+        """Return the derivatives of `forward` at one state or a batch: `d["acceleration", "q"]`.
+
+        Parameters
+        ----------
+        q, v, force, t
+            As in `forward`.
+        wrt
+            What is varied: "q" (along its tangent: column i is d/d eps at integrate(q, eps e_i), as in Pinocchio and
+            MuJoCo), "v", "force", "t", and "inertia:<body>", the ten numbers m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz,
+            Iyz, Izz of a body, moments about the origin of its frame.
+
+        Returns
+        -------
+        Derivatives
+            Matrices by pairs of names, (..., nv, k) and ("multipliers", ...) (..., m, k); `.status` per sample,
+            `.unique` per row: the derivative of a multiplier that is not unique is that of the least one.
+
+        Notes
+        -----
+        Constraints hold the motion, not the point of differentiation: directions may leave the constraint manifold,
+        where the rows that forward dynamics keeps decide.
+        """
+        from dalembert.model.mechanism.derivatives import derivatives
+
+        return derivatives(self, q, v, force, t, wrt)
+
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
         """Return M (nv, nv), symmetric; armature included."""
         return calls.mass_matrix(self, q)
@@ -620,6 +652,68 @@ class Mechanism:
         there is none to be found.
         """
         return assemble.equilibrium(self, q, torque, t)
+
+    # --- identification -----------------------------------------------------------------------------------------
+
+    def base_parameters(self, terms: str | Sequence[str] = (), rng: Any = 0) -> BaseParameters:
+        """Return which inertial numbers forces and motion determine, alone or in sums: `print` names them.
+
+        Parameters
+        ----------
+        terms
+            Terms of the joints beside the ten numbers of every body: "viscous", "coulomb", "armature".
+        rng
+            Seed of the random states, which meet the constraints, at which ranks are looked at.
+
+        Notes
+        -----
+        Of a mechanism with loops or constraints, forces of the constraints are taken out by projection onto the
+        motions that they allow; rows may be redundant.
+        """
+        from dalembert.model.mechanism.base_parameters import base_parameters
+
+        return base_parameters(self, terms, rng)
+
+    def identify(
+        self,
+        t: Any,
+        q: Any,
+        v: Any,
+        force: Any,
+        a: Any = None,
+        *,
+        terms: str | Sequence[str] = (),
+        noise: Any = None,
+        actuated: Any = None,
+        consistent: bool = True,
+    ) -> Identification:
+        """Return inertial numbers and friction that explain measured forces, with what the data leave open.
+
+        Parameters
+        ----------
+        t, q, v, force
+            Times (N,), configurations (N, nq), velocities and joint forces (N, nv).
+        a
+            Accelerations (N, nv); without them slopes of a cubic spline through v, which noise in v spoils.
+        terms
+            Terms of the joints that are estimated as well: "viscous", "coulomb", "armature".
+        noise
+            Standard deviation of the forces, one for all or (nv,); their sizes beside each other count.
+        actuated
+            Coordinates whose forces are measured, of a mechanism with loops ("actuators": those with motors); at the
+            others no force acts.
+        consistent
+            Whether the inertia of every body must be one that a body can have (extra `identify`).
+
+        Returns
+        -------
+        Identification
+            `.base` with names, `.estimates`, `.covariance`, `.intervals(0.95)`; `.parameters` and `.mechanism`: the
+            numbers nearest to the model's that fit.
+        """
+        from dalembert.model.mechanism.identify import identify
+
+        return identify(self, t, q, v, force, a, terms, noise, actuated, consistent=consistent)
 
     # --- the whole ----------------------------------------------------------------------------------------------
 

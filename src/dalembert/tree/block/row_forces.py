@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 import numpy as np
 
-from dalembert.kkt.expressions.scalars import scalar
+from dalembert.kkt.expressions.scalars import mul, scalar, total
 from dalembert.kkt.expressions.sparse_factor import Vector, sparse
 from dalembert.model.constraints.all_rows import parts_of
 from dalembert.model.constraints.constraint import Constraint
@@ -77,7 +77,9 @@ class TreeMotion:
     Attributes
     ----------
     motions
-        Of every link, in its axes, at joint accelerations zero, less gravity (as the Newton-Euler pass has them).
+        Of every link, in its axes, at joint accelerations a, less gravity (as the Newton-Euler pass has them).
+    a
+        Joint accelerations (nv,) of `motions`; none where they are zero. With them the drift of a row is A a + drift.
     """
 
     mechanism: Mechanism
@@ -87,6 +89,7 @@ class TreeMotion:
     v: Any
     t: Any
     motions: Sequence[LinkMotion]
+    a: Sequence[Scalar] = ()
 
     @cached_property
     def _views(self) -> dict[int, Seen]:
@@ -96,7 +99,7 @@ class TreeMotion:
         """Return the motion of the links as seen from one that carries them, or from the ground, -1."""
         if carrier not in self._views:
             v, only = ca.vertsplit(self.v), self.tree.carried_by(carrier)
-            motions = accelerations(vectors.ZERO, self.posed, v, [0.0] * self.tree.nv, only)
+            motions = accelerations(vectors.ZERO, self.posed, v, list(self.a) or [0.0] * self.tree.nv, only)
             self._views[carrier] = Seen(velocities(self.posed, v, only), motions)
         return self._views[carrier]
 
@@ -120,7 +123,10 @@ class TreeMotion:
         for part in parts_of(constraint, self.world):
             for i in range(part.jacobian.shape[0]):
                 joints = sparse([scalar(x) for x in _entries(part.jacobian[i, :])])
-                rows.append(RowForce({}, joints, scalar(ca.SX(part.drift)[i])))
+                drift = scalar(ca.SX(part.drift)[i])
+                if self.a:
+                    drift = total(drift, *(mul(value, self.a[k]) for k, value in joints.items()))
+                rows.append(RowForce({}, joints, drift))
         return rows
 
     def in_world(self, constraint: Constraint, lam: list[Scalar]) -> list[Scalar]:

@@ -1,0 +1,459 @@
+"""Derivatives of a run: how its states change with the start, with joint forces and with inertial numbers.
+
+Symbols: x = (q, v) state, d = (dq, dv) its variation in tangent coordinates, p parameters; a_q, a_v, a_u, a_p
+derivatives of forward dynamics (`tree/derivatives/`); [v, dq] bracket of the Lie algebra of a joint's motion; Phi,
+Gamma transition of a variation, and of parameters, from one sample to the next.
+
+    dq' = dv - [v, dq]          dv' = (a_q + a_u u_q) dq + (a_v + a_u u_v) dv + a_p dp
+    d_k+1 = Phi_k d_k + Gamma_k dp
+
+The variational equations are integrated with the motion from every recorded sample to the next, all intervals side by
+side as one batch, by the method of order 8; an interval is halved until Phi does not change. The motion must arrive at
+the next sample: this is the certificate, and a run that was not smooth between samples is refused by it.
+
+On constraints a start can only be varied along them: a variation is projected as `project` does, with the least kinetic
+energy, and the velocity follows.
+
+The gradient of a number goes the other way over the same transitions, lambda_k = Phi_k^T lambda_k+1 (the discrete
+adjoint: Griewank & Walther 2008, ch. 3). Source: Hairer, Norsett & Wanner 1993, I.14 (variational equations); Bloch,
+Krishnaprasad, Marsden & Ratiu, "The Euler-Poincare equations and double bracket dissipation", Commun. Math. Phys. 175
+(1996) 1-42 (variations on a group).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.first_use import LaterModule
+from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.names import near_matches
+from dalembert.simulate.dormand_prince import DOP853
+from dalembert.simulate.equations.controller import Controller
+from dalembert.status import Status
+from dalembert.types import Array
+
+if TYPE_CHECKING:
+    import casadi as ca
+    from jaxtyping import Float
+
+    from dalembert.simulate.trajectory import Trajectory
+else:
+    ca = LaterModule("casadi")
+
+STARTS = ("q0", "v0")
+"""Variations of the start."""
+
+MOST_HALVINGS = 7
+"""An interval between two samples is cut into at most 2^7 steps."""
+
+CONVERGED = 1e-10
+"""Transitions are taken when halving the steps changes them by no more than this part of their largest entry."""
+
+SAME = 1e3
+"""The motion must arrive at the next sample within this many tolerances of the run."""
+
+LOOSEST = 1e-6
+"""Relative tolerance of runs that do not say theirs."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What comes back.
+
+
+@dataclass(frozen=True, eq=False)
+class Sensitivity(Mapping[tuple[str, str], Array]):
+    """Derivatives of the states of a run: `s["v", "q0"]` is (N, nv, k), at the times `t`.
+
+    Attributes
+    ----------
+    t
+        Times of the samples, (N,).
+    blocks
+        Derivatives (N, nv, k) by pairs: of "q" (in tangent coordinates) and "v", by the names that were asked for.
+    error
+        The largest distance between the motion integrated here and the samples, in tolerances of the run.
+    """
+
+    t: Float[Array, " N"]
+    blocks: dict[tuple[str, str], Array] = field(repr=False)
+    error: float
+
+    def __getitem__(self, pair: tuple[str, str]) -> Array:
+        if pair not in self.blocks:
+            raise ModelError(
+                f"there is no derivative {pair!r}; there is {', '.join(str(list(p)) for p in self.blocks)}"
+            )
+        return self.blocks[pair]
+
+    def __iter__(self) -> Iterator[tuple[str, str]]:
+        return iter(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class Gradient(Mapping[str, Array]):
+    """The derivative of a number at the end of a run: `g["v0"]` is (nv,).
+
+    Attributes
+    ----------
+    value
+        The number itself.
+    blocks
+        Its derivatives (k,) by name.
+    error
+        As in `Sensitivity`.
+    """
+
+    value: float
+    blocks: dict[str, Array] = field(repr=False)
+    error: float
+
+    def __getitem__(self, name: str) -> Array:
+        if name not in self.blocks:
+            raise ModelError(f"there is no derivative by {name!r}; there is {', '.join(map(repr, self.blocks))}")
+        return self.blocks[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self.blocks)
+
+    def __len__(self) -> int:
+        return len(self.blocks)
+
+
+def sensitivity(run: Trajectory, wrt: str | Sequence[str]) -> Sensitivity:
+    """Return the derivatives of all samples of a run."""
+    asked = Variation.of(run, wrt)
+    found = transitions(asked)
+    n, N = asked.mechanism.nv, len(run.t)
+    start, blocks = asked.start(), {}
+    sizes = [start[name].shape[1] if name in start else asked.sizes[name] for name in asked.names]
+    S = np.zeros((N, 2 * n, sum(sizes)))
+    places = dict(zip(asked.names, np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]), strict=True))
+    for name, columns in start.items():
+        S[0][:, places[name]] = columns
+    into = np.concatenate([places[name] for name in asked.parameters]) if asked.parameters else np.zeros(0, int)
+    for k in range(N - 1):
+        S[k + 1] = found.Phi[k] @ S[k]
+        S[k + 1][:, into] += found.Gamma[k]
+    for name, place in places.items():
+        blocks["q", name], blocks["v", name] = S[:, :n, place], S[:, n:, place]
+    return Sensitivity(run.t, blocks, found.error)
+
+
+def gradient(run: Trajectory, loss: Any, wrt: str | Sequence[str]) -> Gradient:
+    """Return the derivative of a number of the last state, by the adjoint of the transitions."""
+    asked = Variation.of(run, wrt)
+    value, slope = _end(asked, run, loss)
+    found = transitions(asked)
+    total = np.zeros(sum(asked.sizes.values()))
+    for k in reversed(range(len(run.t) - 1)):
+        total += found.Gamma[k].T @ slope
+        slope = found.Phi[k].T @ slope
+    blocks = {name: columns.T @ slope for name, columns in asked.start().items()}
+    ends = np.cumsum([0, *asked.sizes.values()])
+    blocks |= {name: total[ends[i] : ends[i + 1]] for i, name in enumerate(asked.parameters)}
+    return Gradient(value, {name: blocks[name] for name in asked.names}, found.error)
+
+
+def _end(asked: Variation, run: Trajectory, loss: Any) -> tuple[float, Array]:
+    """Return the value of a loss at the last state, and its slope (2 nv,) in tangent coordinates."""
+    q, v, m = run.q[-1], run.v[-1], asked.mechanism
+    if isinstance(loss, ca.Function):
+        symbols = [ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)]
+        made = loss.call(symbols)[0]
+        if made.numel() != 1:
+            raise ModelError(f"loss must be one number of (q, v); it has shape {made.shape}")
+        slopes = ca.Function("slopes", symbols, [made, *(ca.densify(ca.jacobian(made, x)) for x in symbols)])
+        value, by_q, by_v = (np.array(x) for x in slopes(q, v))
+        N = np.array([m.rate(q, unit) for unit in np.eye(m.nv)]).T
+        return float(value.item()), np.concatenate([by_q[0] @ N, by_v[0]])
+    if not callable(loss):
+        raise ModelError(
+            "loss is a casadi.Function of (q, v), or a function that returns (value, d/dq (nv,), d/dv (nv,))"
+        )
+    told: Any = loss
+    value, by_q, by_v = told(q, v)
+    slope = np.concatenate([np.asarray(by_q, dtype=float), np.asarray(by_v, dtype=float)])
+    if slope.shape != (2 * m.nv,):
+        raise ModelError(f"loss returns (value, d/dq, d/dv) with slopes of {m.nv} numbers each")
+    return float(value), slope
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is varied, and the derivatives of the motion at a state.
+
+
+@dataclass(frozen=True, eq=False)
+class Variation:
+    """A run with what it is differentiated by.
+
+    Attributes
+    ----------
+    names, sizes
+        All names in order; of parameters (joint forces, inertial numbers) the number of entries.
+    """
+
+    run: Trajectory
+    mechanism: Mechanism
+    law: Controller | None
+    names: tuple[str, ...]
+    sizes: dict[str, int]
+
+    @classmethod
+    def of(cls, run: Trajectory, wrt: str | Sequence[str]) -> Variation:
+        """Check a run and the names; what cannot be differentiated is refused with the reason."""
+        mechanism = run.moving
+        if not isinstance(mechanism, Mechanism):
+            raise UnsupportedError("runs of a Mechanism have derivatives; this one is of another kind of system")
+        if run.contacts:
+            raise UnsupportedError(
+                f"the run has contacts or dry friction ({', '.join(run.contacts[:3])}): its states jump at events, "
+                "and derivatives through them are not there"
+            )
+        if len(run.t) < 2:
+            raise ModelError(f"the run has one sample: {run.message or run.status}")
+        law = run.session.controller if run.session is not None else None
+        if law is None and (run.given or {}).get("force") is not None:
+            raise UnsupportedError(
+                "this run does not keep its joint forces in a form that has derivatives: simulate again"
+            )
+        if law is not None and law.kind in ("callable", "table"):
+            raise UnsupportedError(
+                f"the joint forces are a {law.kind}: derivatives need constants or a casadi.Function of (t, q, v)"
+            )
+        names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+        sizes = {}
+        for name in names:
+            if name == "force":
+                sizes[name] = mechanism.nv
+            elif isinstance(name, str) and name.startswith("inertia:"):
+                mechanism.body(name.removeprefix("inertia:"))
+                sizes[name] = 10
+            elif name not in STARTS:
+                known = ("q0", "v0", "force")
+                raise ModelError(
+                    f"wrt={name!r} is nothing to differentiate a run by; there is 'q0', 'v0', 'force' and "
+                    "'inertia:<body>'",
+                    near=near_matches(str(name), known),
+                )
+        if not names or len(set(names)) < len(names):
+            raise ModelError(
+                "wrt names what a run is differentiated by, each once: 'q0', 'v0', 'force', 'inertia:<body>'"
+            )
+        return cls(run, mechanism, law, names, sizes)
+
+    @property
+    def parameters(self) -> tuple[str, ...]:
+        """Names that are no part of the start."""
+        return tuple(self.sizes)
+
+    def start(self) -> dict[str, Array]:
+        """Return the variation of the first state (2 nv, nv) by those of q0 and v0 that were asked for."""
+        m, n = self.mechanism, self.mechanism.nv
+        one, none = np.eye(n), np.zeros((n, n))
+        along, turning = one, none
+        wanted = [name for name in self.names if name in STARTS]
+        if m.names and wanted:
+            if "q0" in wanted and not all(m.holonomic):
+                raise UnsupportedError(
+                    "q0 of a mechanism with rolling or other constraints on velocities alone: which starts are its "
+                    "neighbours is not settled; v0 and parameters are"
+                )
+            kernel = m.compile("impact_derivatives")
+            state = (self.run.q[0], self.run.v[0], np.zeros(len(m.names)), self.run.t[:1])
+            found = dict(zip((port.name for port in kernel.outputs), kernel(*state), strict=True))
+            _refuse(np.asarray(found["status"]).astype(int), self.run.t[:1])
+            along, turning = (np.asarray(found[f"dvelocity_d{x}"]).reshape(n, n) for x in "vq")
+        columns = {"q0": np.vstack([along, turning @ along]), "v0": np.vstack([none, along])}
+        return {name: columns[name] for name in wanted}
+
+
+def motion_of(asked: Variation) -> Callable[..., tuple[Array, Array, Array, Array]]:
+    """Return (t, q, v) -> q', a, F (K, 2 nv, 2 nv), B (K, 2 nv, p) of a batch of states."""
+    m, n = asked.mechanism, asked.mechanism.nv
+    kernel = m.compile("forward_derivatives", wrt=("q", "v", "force", *(x for x in asked.parameters if x != "force")))
+    names = [port.name for port in kernel.outputs]
+    stride = 2 if m.names else 1
+    first = 3 if m.names else 2
+    force = _force_of(asked)
+    bracket = brackets(m)
+
+    def motion(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
+        tau, by_q, by_v = force(t, q, v)
+        found = [np.asarray(x) for x in kernel(q, v, tau, t[:, None])]
+        _refuse(found[names.index("status")][:, 0].astype(int), t)
+        blocks = [x.reshape(len(t), n, -1) for x in found[first::stride]]
+        a_q, a_v, a_u, *rest = blocks
+        F = np.zeros((len(t), 2 * n, 2 * n))
+        F[:, :n, :n], F[:, :n, n:] = -bracket(v), np.eye(n)
+        F[:, n:, :n] = a_q if by_q is None else a_q + a_u @ by_q
+        F[:, n:, n:] = a_v if by_v is None else a_v + a_u @ by_v
+        inertial = iter(rest)
+        parts = [a_u if name == "force" else next(inertial) for name in asked.parameters]
+        B = np.zeros((len(t), 2 * n, sum(asked.sizes.values())))
+        if parts:
+            B[:, n:] = np.concatenate(parts, axis=2)
+        return np.asarray(m.rate(q, v)), found[0].reshape(len(t), n), F, B
+
+    return motion
+
+
+def _refuse(status: Array, t: Array) -> None:
+    """Raise where a state of the run has no certified derivatives."""
+    bad = [k for k, code in enumerate(status.reshape(-1)) if not Status(int(code)).ok]
+    if bad:
+        raise SolvabilityError(
+            f"no derivatives at t = {t.reshape(-1)[bad[0]]:.9g} s: {Status(int(status.reshape(-1)[bad[0]])).message}"
+        )
+
+
+def _force_of(asked: Variation) -> Callable[[Array, Array, Array], tuple[Array, Array | None, Array | None]]:
+    """Return (t, q, v) -> joint forces of a batch and their derivatives by tangent q and by v, None where zero."""
+    m, law = asked.mechanism, asked.law
+    if law is None or law.kind in ("none", "constant"):
+        fixed = np.zeros(m.nv) if law is None else np.array(ca.evalf(law.tau)).ravel()
+        return lambda t, q, v: (np.tile(fixed, (len(t), 1)), None, None)
+    from dalembert.tree.derivatives.directions import tangent
+
+    seed = tangent(m, [law.q[i] for i in range(m.nq)])
+    by_q, by_v = ca.jtimes(law.tau, law.q, seed), ca.jacobian(law.tau, law.v)
+    parts = [ca.densify(ca.vec(x)) for x in (law.tau, by_q, by_v)]
+    function = ca.Function("force", [law.t, law.q, law.v], parts)
+
+    def force(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array]:
+        tau, slopes_q, slopes_v = (np.array(x) for x in function.map(len(t))(t[None], q.T, v.T))
+        shape = (m.nv, m.nv, len(t))  # columns one below the other: entry (i, j) of a matrix is at i + nv j
+        slopes_q, slopes_v = (x.reshape(shape, order="F").transpose(2, 0, 1) for x in (slopes_q, slopes_v))
+        return tau.T, slopes_q, slopes_v
+
+    return force
+
+
+def brackets(mechanism: Mechanism) -> Callable[[Array], Array]:
+    """Return v (K, nv) -> the matrix of dq -> [v, dq], (K, nv, nv): zero for joints whose motions commute."""
+    starts = [(joint.kind, int(mechanism.manifold.v_start[i])) for i, joint in enumerate(mechanism.joints)]
+    places = [(kind, at) for kind, at in starts if kind in ("spherical", "planar", "free")]
+
+    def bracket(v: Array) -> Array:
+        result = np.zeros((len(v), mechanism.nv, mechanism.nv))
+        for kind, at in places:
+            if kind == "planar":
+                x, y, w = v[:, at], v[:, at + 1], v[:, at + 2]
+                result[:, at, at + 1], result[:, at, at + 2] = -w, y
+                result[:, at + 1, at], result[:, at + 1, at + 2] = w, -x
+                continue
+            turn = at + (3 if kind == "free" else 0)
+            spin = slice(turn, turn + 3)
+            result[:, spin, spin] = _cross(v[:, spin])
+            if kind == "free":
+                slide = slice(at, at + 3)
+                result[:, slide, slide] = result[:, spin, spin]
+                result[:, slide, spin] = _cross(v[:, slide])
+        return result
+
+    return bracket
+
+
+def _cross(w: Array) -> Array:
+    """Return [w x], (K, 3, 3)."""
+    x, y, z = w.T
+    zero = np.zeros_like(x)
+    return np.array([[zero, -z, y], [z, zero, -x], [-y, x, zero]]).transpose(2, 0, 1)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Transitions from every sample to the next, side by side.
+
+
+@dataclass(frozen=True, eq=False)
+class Transitions:
+    """Phi (N - 1, 2 nv, 2 nv), Gamma (N - 1, 2 nv, p), and how far the motion ends from the samples, in tolerances."""
+
+    Phi: Array
+    Gamma: Array
+    error: float
+
+
+def transitions(asked: Variation) -> Transitions:
+    """Return the transitions of a run, converged and arrived at its samples, or say why not."""
+    run, n = asked.run, asked.mechanism.nv
+    motion = motion_of(asked)
+    count, p = len(run.t) - 1, sum(asked.sizes.values())
+    Y = np.zeros((count, 2 * n, 2 * n + p))
+    left, before = np.arange(count), np.full((count, 2 * n, 2 * n + p), np.inf)
+    ends = run.q[1:].copy(), run.v[1:].copy()
+    for halvings in range(MOST_HALVINGS + 1):
+        q, v, Y[left] = _stepped(asked, motion, left, 2**halvings)
+        ends[0][left], ends[1][left] = q, v
+        with np.errstate(invalid="ignore"):
+            change = np.abs(Y[left] - before[left]).max(axis=(1, 2)) / np.abs(Y[left]).max(axis=(1, 2))
+        before[left] = Y[left]
+        left = left[~(change <= CONVERGED)]
+        if not left.size:
+            break
+    else:
+        raise SolvabilityError(
+            f"the variation of the motion between t = {run.t[left[0]]:.9g} s and {run.t[left[0] + 1]:.9g} s does not "
+            f"converge with 2^{MOST_HALVINGS} steps; record more samples (every=)"
+        )
+    return Transitions(Y[:, :, : 2 * n], Y[:, :, 2 * n :], _arrived(asked, *ends))
+
+
+def _stepped(asked: Variation, motion: Callable[..., Any], intervals: Array, steps: int) -> tuple[Array, Array, Array]:
+    """Return q, v and the transitions at the ends of intervals, each cut into so many steps of order 8."""
+    run, m = asked.run, asked.mechanism
+    n, p = m.nv, sum(asked.sizes.values())
+    t, q, v = run.t[intervals].copy(), run.q[intervals].copy(), run.v[intervals].copy()
+    h = (run.t[intervals + 1] - t) / steps
+    Y = np.zeros((len(intervals), 2 * n, 2 * n + p))
+    Y[:, :, : 2 * n] = np.eye(2 * n)
+    for _ in range(steps):
+        slopes: list[tuple[Array, Array, Array]] = []
+        for weights, c in zip(DOP853.A[:12, :12], DOP853.C[:12], strict=True):
+            stage = _moved((q, v, Y), h, weights, slopes)
+            rate, a, F, B = motion(t + c * h, stage[0], stage[1])
+            dY = F @ stage[2]
+            dY[:, :, 2 * n :] += B
+            slopes.append((rate, a, dY))
+        q, v, Y = _moved((q, v, Y), h, DOP853.B, slopes)
+        q = np.asarray(m.normalize(q))
+        t = t + h
+    return q, v, Y
+
+
+def _moved(
+    state: tuple[Array, ...], h: Array, weights: Array, slopes: Sequence[tuple[Array, ...]]
+) -> tuple[Array, ...]:
+    """Return state + h sum of weights times slopes."""
+    result = []
+    for i, x in enumerate(state):
+        total = sum((w * slope[i] for w, slope in zip(weights, slopes, strict=False) if w), np.zeros_like(x))
+        result.append(x + h.reshape(-1, *[1] * (x.ndim - 1)) * total)
+    return tuple(result)
+
+
+def _arrived(asked: Variation, q: Array, v: Array) -> float:
+    """Return how far the motion ends from the samples, in tolerances of the run; refuse where that is too far."""
+    run, m = asked.run, asked.mechanism
+    settings = run.session.settings if run.session is not None else None
+    rtol, atol = (settings.rtol, settings.atol) if settings is not None else (LOOSEST, LOOSEST)
+    tolerance = atol + rtol * max(1.0, float(np.abs(run.v).max()))
+    off = np.maximum(
+        np.abs(np.asarray(m.difference(run.q[1:], q))).max(axis=1, initial=0.0), np.abs(v - run.v[1:]).max(axis=1)
+    )
+    k = int(np.argmax(off))
+    error = float(off[k]) / tolerance
+    if not error <= SAME:
+        raise UnsupportedError(
+            f"the smooth motion from the sample at t = {run.t[k]:.9g} s misses the next one by {off[k]:.2g}, "
+            f"{error:.1g} tolerances of the run ({run.method}): its steps were not those of the equations of motion; "
+            'repeat it with method="dop853"'
+        )
+    return error

@@ -1,0 +1,128 @@
+"""Implicit differentiation of a block system: the derivative of an answer by the factors that gave the answer.
+
+Symbols: x = (a, lam) the answer, K = [M A^T; A 0] the block matrix, r(x, p) = 0 the two block rows as a residual, p
+what is varied, dr the derivative of r along p with x held; dA that of the rows, y with A_K y = W_K lam_K.
+
+    K dx = -dr(x)        redundant rows: Z^T W dlam = Z^T dA y        (`kkt/expressions/solver.py`)
+
+The answer enters dr as a symbol, so that dr is short and sparse and no code of the solver is differentiated; then each
+direction is one more right side for the factors: K^-1, whose blocks are the dagger terms of seed 000 (Johnson), times
+-dr. K^-1 is not formed: of a quadruped on four points the products with it have as many operations as the solves.
+
+An implied row that the answer meets on the constraint manifold alone takes no part in dx: along directions that leave
+the manifold the rows that are kept decide, exactly as in the answer itself.
+
+Source: Carpentier & Mansard, "Analytical derivatives of rigid body dynamics algorithms", RSS 2018 (open trees; the
+implicit form); Golub & Pereyra, SIAM J. Numer. Anal. 10 (1973) 413-432 (derivative of a generalised inverse).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+import casadi as ca
+
+from dalembert.kkt.expressions.scalars import add, mul, neg, total
+from dalembert.kkt.expressions.solver import BlockSolver
+from dalembert.kkt.expressions.sparse_factor import sparse
+from dalembert.kkt.expressions.verdict import Asked, judged
+from dalembert.types import Scalar
+
+Columns = list[list[Scalar]]
+"""One list of scalars per direction."""
+
+
+@dataclass(frozen=True, eq=False)
+class BlockResidual:
+    """Block rows over symbols of the state, with the answer as symbols, too.
+
+    Attributes
+    ----------
+    parts
+        Columns by name, all differentiated together: "first" (n,) and "second" (m,) of the block rows, "turned" (m,) =
+        A y where rows are redundant, and whatever else an answer is made of.
+    answers
+        Symbols that stand for answers, each with its value as an expression of the state.
+    """
+
+    parts: Mapping[str, ca.SX]
+    answers: Sequence[tuple[ca.SX, ca.SX]] = field(default=())
+
+    def along(self, symbol: ca.SX, seed: ca.SX) -> dict[str, Columns]:
+        """Return the derivatives of all parts along the columns of `seed`, the answers held and then put in."""
+        block = ca.jtimes(ca.vertcat(*self.parts.values()), symbol, seed)
+        return self.cut(self.answered(block))
+
+    def answered(self, expression: ca.SX) -> ca.SX:
+        """Return an expression of the symbols with the answers in their places."""
+        symbols = [symbol for symbol, _ in self.answers]
+        rest = [s for s in ca.symvar(expression) if not any(ca.depends_on(s, symbol) for symbol in symbols)]
+        function = ca.Function("residual", [*symbols, *rest], [expression])
+        return function.call([*(value for _, value in self.answers), *rest])[0]
+
+    def cut(self, block: ca.SX) -> dict[str, Columns]:
+        """Return the rows of a block by the parts they belong to."""
+        result: dict[str, Columns] = {}
+        start = 0
+        for name, part in self.parts.items():
+            piece = block[start : start + part.numel(), :]
+            result[name] = [_column(piece[:, k]) for k in range(block.shape[1])]
+            start += part.numel()
+        return result
+
+
+@dataclass(frozen=True, eq=False)
+class Derivative:
+    """Derivatives of an answer along some directions: of its first and second unknowns, by direction."""
+
+    first: Columns
+    second: Columns
+
+
+def differentiated(solver: BlockSolver, parts: Mapping[str, Columns]) -> Derivative:
+    """Return dx of K dx = -dr for the derivatives of the block rows along every direction, by the factors of K."""
+    first: Columns = []
+    second: Columns = []
+    for k, (df, dc) in enumerate(zip(parts["first"], parts["second"], strict=True)):
+        turned = sparse(parts["turned"][k]) if "turned" in parts else None
+        found = solver.solved([neg(x) for x in df], [neg(x) for x in dc], turned)
+        first.append(found.a)
+        second.append(found.lam)
+    return Derivative(first, second)
+
+
+def proven(solver: BlockSolver, blocks: Sequence[Mapping[str, Columns]], inputs: Sequence[Scalar]) -> Scalar:
+    """Return the status of the directions: the verdict on one sum of all, with weights that have nothing in common.
+
+    A state may be solved and its derivative not: at rest, say, any pivot is good enough for a = 0. What an implied row
+    would ask for off the manifold is not judged.
+    """
+    weights = _weights(sum(len(block["first"]) for block in blocks))
+    columns = [pair for block in blocks for pair in zip(block["first"], block["second"], strict=True)]
+    df, dc = (
+        [total(*(mul(-w, pair[side][i]) for w, pair in zip(weights, columns, strict=True))) for i in range(size)]
+        for side, size in ((0, len(columns[0][0])), (1, len(columns[0][1])))
+    )
+    found = solver.solved(df, dc)
+    reached = solver.system.reached(found.motion)
+    c = [met if implied else x for x, met, implied in zip(dc, reached, solver.needs.implied, strict=True)]
+    return judged(solver.system, solver.needs, solver.limits, Asked(df, c, inputs), found).status
+
+
+def _weights(count: int) -> list[float]:
+    """Return numbers between 1/2 and 3/2 of either sign, of which no sum is likely to vanish: golden sections."""
+    golden = (5**0.5 - 1) / 2
+    return [(0.5 + (k * golden) % 1) * (1.0 if k % 2 else -1.0) for k in range(1, count + 1)]
+
+
+def product_rule(plain: Columns, linear: Callable[[list[Scalar]], list[Scalar]], inner: Columns) -> Columns:
+    """Return d(L x) = dL x + L dx by direction: dL x is `plain`, L is `linear`, dx is `inner`."""
+    return [[add(*pair) for pair in zip(x, linear(dx), strict=True)] for x, dx in zip(plain, inner, strict=True)]
+
+
+def _column(x: ca.SX) -> list[Scalar]:
+    """Return the entries of a column; what is known to be zero is a float."""
+    return (
+        [float(entry) if entry.is_constant() else entry for entry in ca.vertsplit(ca.densify(x))] if x.numel() else []
+    )

@@ -1,0 +1,160 @@
+"""Regressors, base parameters and identification, against Pinocchio, published counts and known truths."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pinocchio as pin
+import pytest
+
+import dalembert as da
+from dalembert.errors import ModelError, ShapeError
+from dalembert.model import Inertia, Placement
+from dalembert.model.mechanism.base_parameters import parameter_names, parameter_values, random_motions
+from dalembert.model.mechanism.inertia import INERTIAL_NUMBERS
+from tests.tree.contacts import GO2, PANDA, Robot
+
+Z1 = Robot("z1_description/urdf/z1.urdf", "fixed", (), 0)
+
+
+@pytest.mark.parametrize("robot", [GO2, PANDA, Z1], ids=["go2", "panda", "z1"])
+def test_regressor_as_pinocchio(robot):
+    """`computeJointTorqueRegressor`: the ten columns of the body behind every joint."""
+    tree, model = robot.tree(), robot.pinocchio()
+    kernel, rng = tree.compile("regressor"), np.random.default_rng(2)
+    for q in tree.random(rng, 2):
+        v, a = rng.standard_normal((2, tree.nv))
+        expected = pin.computeJointTorqueRegressor(model, model.createData(), q, v, a)
+        found = kernel(q, v, a)
+        joints = [i for i, joint in enumerate(tree.joints) if joint.kind != "fixed"]
+        for k, i in enumerate(joints):
+            block = expected[:, 10 * k : 10 * k + 10]
+            np.testing.assert_allclose(found[:, 10 * i : 10 * i + 10], block, atol=1e-10 * np.abs(expected).max())
+
+
+def test_numbers_and_back():
+    inertia = Inertia(2.0, [0.1, -0.2, 0.3], np.diag([0.2, 0.3, 0.4]) + 0.01)
+    expected = pin.Inertia(2.0, inertia.center, inertia.rotational).toDynamicParameters()
+    np.testing.assert_allclose(inertia.numbers(), expected, rtol=1e-14)
+    back = Inertia.of_numbers(inertia.numbers())
+    np.testing.assert_allclose(back.rotational, inertia.rotational, rtol=1e-13)
+
+
+def puma():
+    """Return the PUMA 560 of the Robotics Toolbox (Corke): standard Denavit-Hartenberg, link 1 without mass."""
+    right = np.pi / 2
+    table = [
+        (0.67183, 0, right),
+        (0, 0.4318, 0),
+        (0.15005, 0.0203, -right),
+        (0.4318, 0, right),
+        (0, 0, -right),
+        (0, 0, 0),
+    ]
+    builder, parent = da.Builder("puma"), "world"
+    for k, (d, a, alpha) in enumerate(table, start=1):
+        place = Placement.from_rpy((0, 0, 0), (0, 0, d)) @ Placement.from_rpy((alpha, 0, 0), (a, 0, 0))
+        builder.body(f"l{k}", mass=1.0, inertia=(0.1, 0.1, 0.1))
+        axis = {"axis": (0, 0, 1), "child_placement": place.inverse()}
+        builder.joint(f"j{k}", "revolute", parent=parent, child=f"l{k}", **axis)
+        parent = f"l{k}"
+    return builder.build()
+
+
+def test_puma_has_36_base_parameters():
+    """Gautier & Khalil 1990: 36 of 60; the first link shows by one number, its moment about the vertical axis."""
+    base = puma().base_parameters()
+    assert base.rank == 36
+    assert not base.doubt
+    assert base.kept > 1e-3
+    assert base.dropped < 1e-12
+    assert {name.split(":")[0] for name in base.unseen} == set(INERTIAL_NUMBERS) - {"Iyy"}
+    assert "36 base parameters of 60" in str(base)
+
+
+def test_base_parameters_explain_all_forces():
+    """Y pi = Y[:, columns] (sums pi) for any pi: nothing is lost by leaving the others out."""
+    mechanism = PANDA.tree()
+    base, rng = mechanism.base_parameters(terms=("viscous", "armature")), np.random.default_rng(1)
+    q, v, a = mechanism.random(rng), *rng.standard_normal((2, mechanism.nv))
+    Y = mechanism.compile("regressor", terms=("viscous", "armature"))(q, v, a)
+    for _ in range(3):
+        pi = rng.standard_normal(len(base.names))
+        np.testing.assert_allclose(Y[:, base.columns] @ (base.sums @ pi), Y @ pi, atol=1e-6 * np.abs(Y @ pi).max())
+    assert base.names == parameter_names(mechanism, ("viscous", "armature"))
+
+
+def four_bar(masses=(1.0, 2.0, 1.5)):
+    """Return a plane four-bar linkage closed by a hinge of five rows: three of them say nothing in the plane."""
+    builder = da.Builder("four_bar")
+    for name, mass, length in zip(("crank", "coupler", "rocker"), masses, (0.3, 0.8, 0.6), strict=True):
+        builder.body(name, mass=mass, center=(0.4 * length, 0.02, 0.0), inertia=(0.01, 0.06 * mass, 0.065 * mass))
+    z = {"axis": (0, 0, 1)}
+    builder.joint("crank", "revolute", parent="world", child="crank", **z)
+    builder.joint("pin", "revolute", parent="crank", child="coupler", position=(0.3, 0, 0), **z)
+    builder.joint("rocker", "revolute", parent="world", child="rocker", position=(0.7, 0, 0), **z)
+    builder.frame("a", "coupler", position=(0.8, 0, 0))
+    builder.frame("b", "rocker", position=(0.6, 0, 0))
+    linkage = replace(builder.build(), gravity=(0.0, -9.81, 0.0))
+    return linkage.constrain(da.Revolute("a", "b", axis=(0, 0, 1)))
+
+
+def test_four_bar_identified_with_honest_intervals():
+    """A loop with redundant rows, one motor, noise in its torque: 95 % intervals hold the truth 95 % of the time."""
+    truth, model = four_bar(), four_bar((1.3, 1.6, 2.0))
+    q, v, a = random_motions(truth, 30, 3)
+    tau = truth.inverse(q, v, a, actuated=["crank"])[0]
+    rng, hits, rounds = np.random.default_rng(7), [], 60
+    t = np.arange(len(q))
+    for _ in range(rounds):
+        noisy = tau + np.where(np.arange(3) == 0, 0.05 * rng.standard_normal(tau.shape), 0.0)
+        fit = model.identify(t, q, v, noisy, a, actuated=["crank"], consistent=False)
+        low, high = fit.intervals().T
+        exact = fit.base.sums @ parameter_values(truth)
+        hits.append((low <= exact) & (exact <= high))
+    share = np.mean(hits)
+    bound = 4 * np.sqrt(0.95 * 0.05 / rounds)  # base parameters of one fit are correlated: as if there were one each
+    assert abs(share - 0.95) < bound
+    assert abs(fit.deviation - 0.05) < 0.02
+
+
+def test_identified_inertias_are_those_of_bodies():
+    """Noise makes least squares leave what bodies can have; with `consistent` no pseudo-inertia is negative."""
+    truth = puma()
+    q, v, a = random_motions(truth, 60, 1)
+    q, v, a = q[:40], v[:40], a[:40]
+    rng = np.random.default_rng(0)
+    tau = truth.inverse(q, v, a) + 0.5 * rng.standard_normal(v.shape)
+    free = truth.identify(np.arange(40), q, v, tau, a, consistent=False)
+    held = truth.identify(np.arange(40), q, v, tau, a)
+    assert any(body.inertia.problem() for body in free.mechanism.bodies)
+    for body in held.mechanism.bodies:
+        numbers = body.inertia.about_origin()
+        J = np.zeros((4, 4))
+        J[:3, :3] = 0.5 * np.trace(numbers) * np.eye(3) - numbers
+        J[:3, 3] = J[3, :3] = body.inertia.mass * body.inertia.center
+        J[3, 3] = body.inertia.mass
+        assert np.linalg.eigvalsh(J)[0] > -1e-6
+
+
+def test_exact_data_give_exact_numbers():
+    """Without noise the truth comes back where it is determined, friction included; the rest stays as in the model."""
+    truth, model = four_bar(), four_bar((1.3, 1.6, 2.0))
+    q, v, a = random_motions(truth, 30, 3)
+    tau = truth.inverse(q, v, a, actuated=["crank"])[0] + np.array([0.4, 0.0, 0.0]) * v
+    fit = model.identify(np.arange(len(q)), q, v, tau, a, terms="viscous", actuated=["crank"], consistent=False)
+    exact = parameter_values(truth, "viscous")
+    exact[-3] = 0.4
+    np.testing.assert_allclose(fit.estimates, fit.base.sums @ exact, atol=1e-7)
+    np.testing.assert_allclose(fit.base.sums @ fit.parameters, fit.estimates, atol=1e-4)
+
+
+def test_bad_samples_are_refused():
+    tree = Z1.tree()
+    with pytest.raises(ShapeError, match="v has shape"):
+        tree.identify([0.0, 1.0], np.zeros((2, tree.nq)), np.zeros((3, tree.nv)), np.zeros((2, tree.nv)))
+    with pytest.raises(ModelError, match="ascend"):
+        tree.identify([0.0, 0.0], np.zeros((2, tree.nq)), np.zeros((2, tree.nv)), np.zeros((2, tree.nv)))
+    with pytest.raises(ModelError, match="term of joints"):
+        tree.base_parameters(terms="stiction")
