@@ -133,7 +133,7 @@ def make_gravity(mechanism: Mechanism) -> LoopedFunction:
 def make_mass_matrix(mechanism: Mechanism) -> LoopedFunction:
     """From q to M."""
     tree, n = large_tree(mechanism), mechanism.nv
-    refuse_matrix(mechanism, "mass_matrix", n, n, "inverse(q, 0, a) less inverse(q, 0, 0) is M times a vector")
+    refuse_matrix(mechanism, "mass_matrix", n, n, "inverse(q, 0, a).tau less inverse(q, 0, 0).tau is M times a vector")
 
     def evaluate(q: Array, M: Array) -> None:
         tree.move(q, tree.memory.still)
