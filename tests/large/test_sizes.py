@@ -116,7 +116,7 @@ def test_trees_equal_pinocchio(shape):
     data = model.createData()
     expected = pin.aba(model, data, q[place], v[place], tau[place])[order]
     assert (
-        np.abs(mechanism.compile("forward", backend="looped")(q, v, tau) - expected).max()
+        np.abs(mechanism.compile("forward", backend="looped")(q, v, tau)[0] - expected).max()
         < 1e-8 * np.abs(expected).max()
     )
     expected = pin.rnea(model, data, q[place], v[place], tau[place])[order]
@@ -303,8 +303,9 @@ def test_right_sides_that_no_motion_gives_are_brought_into_the_range_of_the_dela
 
 def test_a_mechanism_without_bodies_is_an_empty_answer():
     mechanism, empty = da.Builder("nothing").build(), np.zeros(0)
-    for what, given in (("forward", (empty,) * 3), ("inverse", (empty,) * 3), ("bias", (empty,) * 2)):
+    for what, given in (("aba", (empty,) * 3), ("inverse", (empty,) * 3), ("bias", (empty,) * 2)):
         assert mechanism.compile(what, backend="looped")(*given).shape == (0,)
+    assert [x.shape for x in mechanism.compile("forward", backend="looped")(empty, empty, empty)] == [(0,), (0,), (1,)]
 
 
 @pytest.mark.parametrize("turned", [0.0, 1.0])

@@ -296,9 +296,9 @@ class Mechanism:
         Parameters
         ----------
         what
-            One of `dalembert.model.requests.requests()`: "forward" (q, v, tau -> a; of a constrained mechanism
-            q, v, tau, t -> acceleration, multipliers, status, where t may be left off unless a function of yours may
-            depend on it), "inverse" (q, v, a -> tau), "impact", "delassus", "mass_matrix", "bias", "gravity",
+            One of `dalembert.model.requests.requests()`: "forward" (q, v, tau, t -> acceleration, multipliers, status,
+            where t may be left off unless a function of yours may depend on it), "inverse" (q, v, a -> tau), "impact",
+            "delassus", "mass_matrix", "bias", "gravity",
             "kinematics", "jacobian", "energy", "center_of_mass", ...
         options
             `frame` (a name) and `reference` ("local", "world", "local_world_aligned") where the request has a frame;
