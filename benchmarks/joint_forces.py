@@ -35,9 +35,8 @@ def measure(name: str, mechanism: Any) -> list[dict[str, Any]]:
     spent: dict[str, list[float]] = {word: [] for word in kernels}
     for _ in range(ROUNDS):
         for word, kernel in kernels.items():
-            inputs = (q, v, tau) if len(kernel.inputs) == 3 else (q, v, tau, t)
             start = time.perf_counter()
-            kernel(*inputs)
+            kernel(q, v, tau, t)
             spent[word].append(time.perf_counter() - start)
     times = {word: float(np.median(values)) for word, values in spent.items()}
     counts = {word: operations(mechanism, word) for word in kernels}

@@ -84,11 +84,11 @@ def chain_row(n: int, gib: float) -> dict[str, Any]:
     held = models.chain(n)
     free = held.open_tree()
     q, v, tau = models.state(free)
-    for word, mechanism, more in (("open", free, ()), ("held", held, (np.zeros(1),))):
+    for word, mechanism in (("open", free), ("held", held)):
         begin = time.perf_counter()
         kernel = mechanism.compile("forward")
         row[f"{word}_ready"], row[f"{word}_by"] = time.perf_counter() - begin, kernel.backend
-        row[word] = best(lambda kernel=kernel, more=more: kernel(q, v, tau, *more)) / n
+        row[word] = best(lambda kernel=kernel: kernel(q, v, tau, np.zeros(1))) / n
     needed = 8 * TENSORS * n**3 / 2**30
     if needed <= gib / 2:
         aba, constrained = in_pinocchio(n)
@@ -109,10 +109,10 @@ def other_row(shape: str, n: int) -> dict[str, Any]:
     built = time.thread_time() - begin
     q, v, tau = models.state(mechanism, 0.0 if mechanism.names else 1.0)
     kernel = mechanism.compile("forward", backend="looped")
-    arguments = (q, 0 * v, tau, np.zeros(1)) if mechanism.names else (q, v, tau)
+    arguments = (q, 0 * v if mechanism.names else v, tau, np.zeros(1))
     bodies = len(mechanism.bodies)
     report = kernel.report()
-    status = int(kernel(*arguments)[2][0]) if mechanism.names else 0
+    status = int(kernel(*arguments)[2][0])
     return {
         "shape": shape, "bodies": bodies, "rows": len(mechanism.names), "front": report.widest_front, "status": status,
         "per_body": best(lambda: kernel(*arguments)) / bodies, "memory": report.memory_bytes, "build": built / bodies,

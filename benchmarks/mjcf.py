@@ -37,7 +37,7 @@ def compare(path: Path, states: int) -> dict[str, object]:
         M = np.zeros((model.nv, model.nv))
         mujoco.mj_fullM(model, data, M)
         tau = M @ maps.to_a(q, v, a) + data.qfrc_bias - data.qfrc_passive
-        difference = maps.to_tau(q, robot.inverse(q, v, a)) - tau
+        difference = maps.to_tau(q, robot.inverse(q, v, a).tau) - tau
         force = max(force, np.abs(difference).max(initial=0.0) / max(np.abs(tau).max(initial=0.0), 1e-300))
         _, p = robot.kinematics(q)
         own = np.array([p[robot.body_index(model.body(i).name or f"body_{i}")] for i in range(1, model.nbody)])

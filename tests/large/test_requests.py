@@ -120,7 +120,7 @@ def test_pickled_kernels_give_the_same(given):
     chain = random_tree(["revolute"] * 4, 2)
     kernel = chain.compile("forward", backend="looped")
     x = np.random.default_rng(0).standard_normal((3, 4))
-    assert np.array_equal(pickle.loads(pickle.dumps(kernel))(*x), kernel(*x))
+    assert np.array_equal(pickle.loads(pickle.dumps(kernel))(*x)[0], kernel(*x)[0])
     held = chain.constrain(da.Point("f3")).compile("forward", backend="looped")
     assert np.array_equal(pickle.loads(pickle.dumps(held))(*x)[0], held(*x)[0])  # t may be left off there, too
 

@@ -76,7 +76,7 @@ def test_dynamics(load, name):
         q, v = states.from_q(data.qpos), states.from_v(data.qpos, data.qvel)
         a = states.from_a(data.qpos, data.qvel, qacc)
         tau = M @ qacc + data.qfrc_bias - data.qfrc_passive
-        mine = robot.inverse(q, v, a)
+        mine = robot.inverse(q, v, a).tau
         scale = np.abs(tau).max()
         np.testing.assert_allclose(states.to_tau(q, mine), tau, atol=1e-11 * scale)
         np.testing.assert_allclose(robot.forward(q, v, mine).acceleration, a, atol=1e-9 * np.abs(a).max())
@@ -310,7 +310,7 @@ def test_springs_and_dampers_of_fixed_tendons(tmp_path, seed):
     data.qpos[:], data.qvel[:], data.qfrc_applied[:] = q, v, tau
     mujoco.mj_forward(model, data)
     np.testing.assert_allclose(robot.forward(q, v, tau).acceleration, data.qacc, rtol=1e-10)
-    np.testing.assert_allclose(robot.inverse(q, v, data.qacc), tau, atol=1e-10)
+    np.testing.assert_allclose(robot.inverse(q, v, data.qacc).tau, tau, atol=1e-10)
     assert not any("tendon" in note for note in robot.notes)
     free = robot.with_passive(False)
     assert not np.allclose(free.forward(q, v, tau).acceleration, data.qacc)

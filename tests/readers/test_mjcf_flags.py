@@ -64,7 +64,7 @@ def test_flags_of_passive_forces_act_as_in_mujoco(load, flags):
     robot, rng = load(text), np.random.default_rng(3)
     for _ in range(3):
         q, v, a = rng.normal(size=(3, 2))
-        np.testing.assert_allclose(robot.inverse(q, v, a), inverse(text, q, v, a), rtol=1e-10, atol=1e-12)
+        np.testing.assert_allclose(robot.inverse(q, v, a).tau, inverse(text, q, v, a), rtol=1e-10, atol=1e-12)
     off = flags in ("frictionloss", "constraint")
     assert robot.joint("j").friction == (() if off else (1.0,))
     assert (robot.joint("j").limits.lower == ()) == (flags in ("limit", "constraint"))
@@ -123,7 +123,7 @@ def test_gravity_that_motors_compensate_is_part_of_tau(load, one, two, words):
     assert noted(robot, "motors compensate gravity") == bool(words)
     assert any(words in note for note in robot.notes)
     if one == two:
-        np.testing.assert_allclose(robot.inverse(q, v, a), inverse(text, q, v, a), rtol=1e-10)
+        np.testing.assert_allclose(robot.inverse(q, v, a).tau, inverse(text, q, v, a), rtol=1e-10)
 
 
 FIELD = '<asset><hfield name="h" {} size="1 2 .5 .1"/></asset>'
@@ -321,7 +321,7 @@ def test_negative_shares_of_weight_act_as_in_mujoco(load, shares, acts):
     text = ARM.replace('gravcomp=".4"', f'gravcomp="{shares[0]}"')
     text = text.replace('name="a"', f'name="a" gravcomp="{shares[1]}"').format("", "", "", "")
     robot, (q, v, a) = load(text), np.random.default_rng(5).normal(size=(3, 2))
-    np.testing.assert_allclose(robot.inverse(q, v, a), inverse(text, q, v, a), rtol=1e-10, atol=1e-12)
+    np.testing.assert_allclose(robot.inverse(q, v, a).tau, inverse(text, q, v, a), rtol=1e-10, atol=1e-12)
     assert noted(robot, "left out: gravcomp = -0.4 of body 'b'") != acts
 
 

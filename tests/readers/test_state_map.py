@@ -165,7 +165,7 @@ def test_pinocchio_has_cos_and_sin_of_a_joint_that_others_follow(tmp_path):
     there = states.to_q(q)
     np.testing.assert_allclose(states.from_q(there), q)
     expected = pin.rnea(model, model.createData(), there, states.to_v(q, v), states.to_a(q, v, a))
-    np.testing.assert_allclose(states.to_tau(q, robot.inverse(q, v, a)), expected, rtol=1e-12)
+    np.testing.assert_allclose(states.to_tau(q, robot.inverse(q, v, a).tau), expected, rtol=1e-12)
 
 
 TURNING = """<robot name="r"><link name="a"/>{}

@@ -58,7 +58,7 @@ def test_a_link_without_gravity_does_not_fall(load, passive):
     q, still = robot.neutral(), np.zeros(6)
     np.testing.assert_allclose(robot.forward(q, still).acceleration, 0, atol=1e-14)
     np.testing.assert_allclose(robot.gravity_torque(q), 0, atol=1e-14)
-    np.testing.assert_allclose(robot.inverse(q, still, still), 0, atol=1e-14)
+    np.testing.assert_allclose(robot.inverse(q, still, still).tau, 0, atol=1e-14)
 
 
 WHEELS = link("a") + link("b") + link("c") + joint("j1", "a", "b", "continuous", "")

@@ -71,7 +71,7 @@ def assert_inverse(mechanism: da.Mechanism, q, v, a, granularity: str) -> None:
     found = tableau.solve(known, newton=tableau.newton(engine="loop"), conditions=False)  # a may leave the constraints
     assert found.converged.all()
     tau = found["tau"].reshape(np.shape(v))
-    np.testing.assert_allclose(tau, mechanism.open_tree().inverse(q, v, a), rtol=1e-9, atol=1e-9)
+    np.testing.assert_allclose(tau, mechanism.open_tree().inverse(q, v, a).tau, rtol=1e-9, atol=1e-9)
 
 
 @pytest.mark.parametrize("granularity", TWO)

@@ -146,7 +146,7 @@ def test_routes_of_an_open_tree_are_taken():
     tree, numbers = hopper(1.0), Traced(hopper(1.0))
     q, v, tau = tree.random(1), np.ones(8), np.arange(8.0)
     options = {"metric": None, "dtype": "float64"}
-    found = {name: numbers("forward", q, v, tau, route=name, **options) for name in ("auto", "aba", "matrix")}
+    found = {name: numbers("forward", q, v, tau, 0.0, route=name, **options)[0] for name in ("auto", "aba", "matrix")}
     np.testing.assert_allclose(found["aba"], found["matrix"], rtol=1e-9)
     lengths = {key[1][1]: function.n_instructions() for key, function in numbers.functions.items()}
     assert lengths["auto"] == min(lengths["aba"], lengths["matrix"]) < max(lengths["aba"], lengths["matrix"])

@@ -66,8 +66,7 @@ class InverseCommand:
         m = scene.mechanism
         t, q, v, a, splined = self._states(scene)
         actuated = list(self.actuated) or None
-        answer = m.inverse(q, v, a, t, actuated=actuated)
-        tau, status = (answer, np.zeros(t.size, int)) if isinstance(answer, np.ndarray) else (answer.tau, answer.status)
+        tau, _, status = m.inverse(q, v, a, t, actuated=actuated)
         failed = _failed(tau, status)
         peaks = {n: {"peak": float(tau[k, j]), "at": float(t[k])} for j, n in enumerate(m.coordinates)
                  for k in [int(np.nanargmax(np.abs(np.nan_to_num(tau[:, j]))))]}  # fmt: skip

@@ -44,6 +44,7 @@ from dalembert.large.motion_functions import (
     weighed,
 )
 from dalembert.large.threads import BranchedTree, Branches
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -56,10 +57,10 @@ if TYPE_CHECKING:
 def make_forward(
     mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64"
 ) -> LoopedFunction:
-    """q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers, status."""
+    """q, v, tau, t -> acceleration, multipliers, status."""
     refuse_route(mechanism, route)
     if not mechanism.names:
-        return make_aba(mechanism)
+        return _open_forward(mechanism)
     system = weighed(mechanism, metric)
     last = threading.local()
 
@@ -81,9 +82,29 @@ def make_forward(
 
 def make_aba(mechanism: Mechanism) -> LoopedFunction:
     """q, v, tau -> a of the open tree."""
+    return _split(mechanism, "q v tau", {"a": (mechanism.nv, 1)}, into)
+
+
+def _open_forward(mechanism: Mechanism) -> LoopedFunction:
+    """q, v, tau, t -> acceleration, no multipliers, status of an open tree."""
+
+    def judged(function: Callable[..., Any]) -> Callable[..., None]:
+        def evaluate(q: Array, v: Array, tau: Array, _t: Array, a: Array, _lam: Array, status: Array) -> None:
+            function(q, v, tau, a)
+            status[0] = Status.UNIQUE if np.isfinite(a).all() else Status.NONFINITE
+
+        return evaluate
+
+    return _split(mechanism, "q v tau t", solved(mechanism, "acceleration", "multipliers"), judged)
+
+
+def _split(
+    mechanism: Mechanism, inputs: str, outputs: dict[str, tuple[int, int]], into: Callable[..., Callable[..., None]]
+) -> LoopedFunction:
+    """Return forward dynamics of an open tree whose branches threads may share."""
     tree = large_tree(mechanism)
     refuse_singular(tree)
-    made = quantity(mechanism, "q v tau", {"a": (mechanism.nv, 1)}, into(tree.forward))
+    made = quantity(mechanism, inputs, outputs, into(tree.forward))
 
     def split(threads: int) -> ThreadSplit:
         plan = Branches.of(tree.layout.parent, threads)
@@ -133,7 +154,7 @@ def make_gravity(mechanism: Mechanism) -> LoopedFunction:
 def make_mass_matrix(mechanism: Mechanism) -> LoopedFunction:
     """From q to M."""
     tree, n = large_tree(mechanism), mechanism.nv
-    refuse_matrix(mechanism, "mass_matrix", n, n, "inverse(q, 0, a) less inverse(q, 0, 0) is M times a vector")
+    refuse_matrix(mechanism, "mass_matrix", n, n, "inverse(q, 0, a).tau less inverse(q, 0, 0).tau is M times a vector")
 
     def evaluate(q: Array, M: Array) -> None:
         tree.move(q, tree.memory.still)

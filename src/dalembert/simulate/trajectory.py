@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from jaxtyping import Float, Int
 
     from dalembert.model.mechanism.joint_forces import JointForces
+    from dalembert.model.mechanism.known_motion import InverseDynamics
     from dalembert.simulate.joint_forces import JointForceHistory
     from dalembert.simulate.sensitivity import Gradient, Sensitivity
 
@@ -481,7 +482,7 @@ class Trajectory:
 
         return joint_forces_of_run(self)
 
-    def inverse(self, actuated: Any = None) -> Any:
+    def inverse(self, actuated: Any = None) -> InverseDynamics:
         """Return the joint forces along the coordinates that cause this motion: inverse dynamics of every sample.
 
         Parameters
@@ -498,14 +499,7 @@ class Trajectory:
         """
         if not hasattr(self.moving, "inverse"):
             raise UnsupportedError("inverse is the inverse dynamics of a Mechanism")
-        from dalembert.model.mechanism.known_motion import InverseDynamics
-
-        state = self.q, self.v, self.acceleration, self.t
-        answer = self.moving.inverse(*state, actuated=actuated)
-        if isinstance(answer, InverseDynamics):
-            return answer
-        none, status = np.zeros((self.t.size, 0)), np.zeros(self.t.size, int)
-        return InverseDynamics(answer, none, status, self.moving, state, actuated)
+        return self.moving.inverse(self.q, self.v, self.acceleration, self.t, actuated=actuated)
 
     # --- derivatives ----------------------------------------------------------------------------------------------
 

@@ -51,7 +51,7 @@ REQUESTS = (
     Request(
         "forward",
         _later("forward"),
-        "q, v, tau -> a; of a constrained mechanism q, v, tau, t -> acceleration, multipliers (m,), status (1,)",
+        "q, v, tau, t -> acceleration, multipliers (m,), status (1,)",
         {"route": "auto", "metric": None, "dtype": "float64"},
         _routes("forward"),
     ),

@@ -14,7 +14,7 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kkt.expressions.scalars import add
 from dalembert.model.joints import as_expression
 from dalembert.tree.algorithms import dynamics, momentum
-from dalembert.tree.algorithms.dynamics import refuse_singular
+from dalembert.tree.algorithms.dynamics import refuse_singular, status_of_numbers
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.algorithms.kinematics import drift, frame_motion, frame_pose, jacobian, poses, velocity
 from dalembert.tree.algorithms.passive import elastic_energy
@@ -56,7 +56,7 @@ def traced(
 
 
 def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
-    """Return q, v, tau -> a by a route, or whichever is shortest; with constraints also multipliers and status."""
+    """Return q, v, tau, t -> acceleration, multipliers, status by a route, or whichever is shortest."""
     if mechanism.names:
         from dalembert.tree.block import constrained
 
@@ -68,7 +68,17 @@ def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> 
         )
     refuse_singular(mechanism, candidates(mechanism)[0])
     taken = [algorithm for name, (algorithm, _) in dynamics.FORWARD.items() if route in ("auto", name)]
-    return traced(mechanism, "forward", ("q", "v", "tau"), ("a",), *[partial(_alone, way) for way in taken])
+    return solved(traced(mechanism, "forward", ("q", "v", "tau"), ("a",), *[partial(_alone, way) for way in taken]))
+
+
+def solved(forward: ca.Function) -> ca.Function:
+    """Return forward dynamics of an open tree with the outputs of constrained mechanisms: no multipliers, a status."""
+    import casadi as ca
+
+    inputs = [*forward.sx_in(), ca.SX.sym("t")]
+    (a,) = forward.call(inputs[:-1])
+    outputs = {"acceleration": a, "multipliers": ca.SX(0, 1), "status": status_of_numbers(a)}
+    return ca.Function("forward", inputs, list(outputs.values()), ["q", "v", "tau", "t"], list(outputs))
 
 
 def _alone(algorithm: Algorithm, *args: Any) -> list[Any]:

@@ -11,10 +11,12 @@ from dalembert.checks import floats
 from dalembert.memory import memory_of
 from dalembert.model.energy import Energy
 from dalembert.model.requests import make_kernel, plain, refuse_unhashable
+from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
+    from dalembert.model.mechanism.known_motion import InverseDynamics
     from dalembert.model.mechanism.mechanism import Mechanism
 
 KERNEL_OPTIONS = ("backend", "dtype", "threads", "width")
@@ -53,13 +55,18 @@ def with_columns(mechanism: Mechanism, x: Array) -> Array:
     return x[..., None] if mechanism.nv == 1 else x
 
 
-def inverse(mechanism: Mechanism, q: Any, v: Any, a: Any, t: Any, actuated: Any) -> Any:
-    """Return tau; with loops, constraints or named motors `InverseDynamics`: tau, multipliers and status."""
-    if actuated is None and not mechanism.loops and not mechanism.constraints:
-        return call(mechanism, "inverse", q, v, a)
+def inverse(mechanism: Mechanism, q: Any, v: Any, a: Any, t: Any, actuated: Any) -> InverseDynamics:
+    """Return tau, multipliers and status; couplings alone carry nothing, which is one choice of many."""
     from dalembert.model.mechanism.known_motion import InverseDynamics
 
     times = floats(t, "t")
+    if actuated is None and not mechanism.loops and not mechanism.constraints:
+        tau = call(mechanism, "inverse", q, v, a)
+        tau = np.broadcast_to(tau, (*np.broadcast_shapes(tau.shape[:-1], times.shape), tau.shape[-1]))
+        solved = Status.REDUNDANT if mechanism.names else Status.UNIQUE
+        status = np.where(np.isfinite(tau).all(axis=-1), int(solved), int(Status.NONFINITE))
+        lam = np.where((status == Status.NONFINITE)[..., None], np.nan, np.zeros(len(mechanism.names)))
+        return InverseDynamics(tau, lam, status, mechanism, (q, v, a, times), actuated)
     tau, lam, status = call(mechanism, "inverse", q, v, a, times[..., None], actuated=actuated)
     return InverseDynamics(tau, lam, status[..., 0].astype(int), mechanism, (q, v, a, times), actuated)
 

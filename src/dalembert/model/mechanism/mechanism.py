@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.derivatives import Derivatives
     from dalembert.model.mechanism.identify import Identification
     from dalembert.model.mechanism.joint_forces import JointForces
+    from dalembert.model.mechanism.known_motion import InverseDynamics
     from dalembert.model.mechanism.ranks import GenericRank
 
 
@@ -298,9 +299,9 @@ class Mechanism:
         Parameters
         ----------
         what
-            One of `dalembert.model.requests.requests()`: "forward" (q, v, tau -> a; of a constrained mechanism
-            q, v, tau, t -> acceleration, multipliers, status, where t may be left off unless a function of yours may
-            depend on it), "inverse" (q, v, a -> tau), "impact", "delassus", "mass_matrix", "bias", "gravity",
+            One of `dalembert.model.requests.requests()`: "forward" (q, v, tau, t -> acceleration, multipliers, status,
+            where t may be left off unless a function of yours may depend on it), "inverse" (q, v, a -> tau), "impact",
+            "delassus", "mass_matrix", "bias", "gravity",
             "kinematics", "jacobian", "energy", "center_of_mass", ...
         options
             `frame` (a name) and `reference` ("local", "world", "local_world_aligned") where the request has a frame;
@@ -332,16 +333,16 @@ class Mechanism:
         """
         return solve.forward(self, q, v, force, t)
 
-    def inverse(self, q: Any, v: Any, a: Any, t: Any = 0.0, actuated: Any = None) -> Any:
-        """Return the joint forces tau (nv,) that cause the acceleration a (nv,).
+    def inverse(self, q: Any, v: Any, a: Any, t: Any = 0.0, actuated: Any = None) -> InverseDynamics:
+        """Return the joint forces tau (nv,) that cause the acceleration a (nv,), multipliers (m,) and status.
 
-        With loops or constraints, or where `actuated` names the driven joints ("actuators": those with motors): tau,
-        multipliers (m,) and status. tau is then the least that does it, and joints that are not driven get none.
+        With loops or constraints, or where `actuated` names the driven joints ("actuators": those with motors), tau is
+        the least that does it, and joints that are not driven get none. Multipliers have length 0 without rows.
         `tau, multipliers, status = ...` unpacks the answer; its `.unique` says per row and sample whether no other
         multiplier is possible (a standing robot's feet may press against each other), `.joint_forces` has the loads of
         all bearings.
         The constraints must allow the motion, A a + drift = 0; no force can cause any other.
-        Couplings alone (mimic joints) are taken to carry nothing, so that tau, alone, is unique: every joint is driven.
+        Couplings alone (mimic joints) are taken to carry nothing: every joint is driven, and the status is `REDUNDANT`.
         For what the motors of such a mechanism must do, name them: `actuated=[...]`.
         """
         return calls.inverse(self, q, v, a, t, actuated)

@@ -211,7 +211,8 @@ class MechanismForm:
     def accelerations(self, q: ca.SX, v: ca.SX, tau: ca.SX, t: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return acceleration, multipliers and status as expressions."""
         forward: Any = self.traced("forward")
-        return forward(q, v, tau, t) if self.names else (forward(q, v, tau), ca.SX(0, 1), ca.SX(0))
+        a, lam, status = forward(q, v, tau, t)
+        return (a, lam, status) if self.names else (a, lam, ca.SX(0))  # loops look at numbers themselves
 
     def power(self, q: ca.SX, v: ca.SX, tau: ca.SX, t: ca.SX, p: ca.SX) -> ca.SX:
         """Return the power of the joint forces."""

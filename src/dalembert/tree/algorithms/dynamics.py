@@ -12,6 +12,7 @@ from dalembert.errors import ModelError
 from dalembert.kkt.expressions.scalars import add, cancelled, is_zero, mul, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector, dense, sparse, sparse_factor, tree_order
 from dalembert.kkt.limits import VANISHING
+from dalembert.status import Status
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.articulated import NONE, Articulated, along, articulated, carried, give_way
 from dalembert.tree.algebra.screws import Pair
@@ -23,6 +24,8 @@ from dalembert.tree.prepared.link import Link, Tree
 from dalembert.types import Scalar
 
 if TYPE_CHECKING:
+    import casadi as ca
+
     from dalembert.model.mechanism.mechanism import Mechanism
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -293,6 +296,13 @@ FORWARD = {
 
 SAMPLES = 4
 """Configurations at which pivots of the open tree are looked at."""
+
+
+def status_of_numbers(a: ca.SX) -> ca.SX:
+    """Return the status of an answer that exists wherever it is finite."""
+    import casadi as ca
+
+    return ca.if_else(ca.fabs(ca.sum1(a)) < ca.inf, int(Status.UNIQUE), int(Status.NONFINITE))
 
 
 def refuse_singular(mechanism: Mechanism, tree: Tree) -> None:

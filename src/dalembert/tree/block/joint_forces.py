@@ -22,7 +22,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import casadi as ca
 
 from dalembert.errors import ModelError
-from dalembert.kkt import Status
 from dalembert.kkt.expressions.scalars import add, mul, scalar, sub, total
 from dalembert.kkt.expressions.sparse_factor import dense, sparse
 from dalembert.model.constraints.constraint import Constraint
@@ -37,7 +36,7 @@ from dalembert.tree.algebra.rigid import Rigid, inertial_force, momentum
 from dalembert.tree.algebra.screws import Pair, Pose
 from dalembert.tree.algebra.vectors import Vector, cross
 from dalembert.tree.algorithms import dynamics
-from dalembert.tree.algorithms.dynamics import REST, articulated_factor
+from dalembert.tree.algorithms.dynamics import REST, articulated_factor, status_of_numbers
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces
 from dalembert.tree.algorithms.kinematics import columns, poses, vector, velocities
 from dalembert.tree.algorithms.passive import joint_resistance, lift_ends, spring_ends, spring_forces
@@ -460,9 +459,7 @@ def _open_tree(mechanism: Mechanism, route: str, axes: str, joints: Any) -> ca.F
     q, v, tau = (ca.SX.sym(name, size) for name, size in (("q", tree.nq), ("v", tree.nv), ("tau", tree.nv)))
     a, rows = algorithm(tree, pose_tree(tree, _list(q)), _list(q), _list(v), _list(tau))
     a, table = _expression(a), _expression(rows)
-    finite = ca.fabs(ca.sum1(a)) < ca.inf
-    status = ca.if_else(finite, int(Status.UNIQUE), int(Status.NONFINITE))
-    outputs = {"joint_forces": table, "acceleration": a, "multipliers": ca.SX(0, 1), "status": status}
+    outputs = {"joint_forces": table, "acceleration": a, "multipliers": ca.SX(0, 1), "status": status_of_numbers(a)}
     inputs = [q, v, tau, ca.SX.sym("t")]
     return ca.Function("joint_forces", inputs, list(outputs.values()), ["q", "v", "tau", "t"], list(outputs))
 
