@@ -101,7 +101,9 @@ def main() -> None:
     free = Robot(GO2.file, GO2.base, (), 3)
     table = (("Go2, flying", free), ("Go2, four feet", GO2), ("Panda, welded hand", PANDA), ("Talos, two soles", TALOS))
     rows = []
-    print(f"{'':20} {'operations':>10} {'compile s':>9} {'pin us':>8} {'single':>8} {'batch':>8} {'x single':>9} {'x batch':>8}")
+    print(
+        f"{'':20} {'operations':>10} {'compile s':>9} {'pin us':>8} {'single':>8} {'batch':>8} {'x single':>9} {'x batch':>8}"
+    )
     for name, robot in table:
         row = measure(name, robot)
         rows.append(row)

@@ -297,7 +297,6 @@ class RankSurvey:
         self.digits = digits_of(mechanism)
         self.holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.sizes, self.scales = mechanism.row_sizes, np.ones(len(mechanism.names))
-        self.idle = np.zeros(len(mechanism.names), dtype=bool)
         self.definite = True
 
     def matrices(self, q: Array) -> tuple[Array, Array]:
@@ -339,14 +338,13 @@ class RankSurvey:
         norms = np.linalg.norm(self.rows(q)[1], axis=1)
         kinds = list(zip(self.m.row_groups, self.m.angular_rows, strict=True))
         largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == kind) for kind in kinds])
-        self.idle = self.m.idle_rows(self.matrices(q)[1][None], gap)
-        units, active = self.m.row_units, np.where(self.idle, 0.0, largest)
+        idle = self.m.idle_rows(self.matrices(q)[1][None], gap)
+        units, active = self.m.row_units, np.where(idle, 0.0, largest)
         top = (active / units).max(initial=0.0)
         for turns in (False, True):
             same = np.array([kind[1] == turns for kind in kinds])
             peak = active[same].max(initial=0.0)
-            self.idle[same] |= active[same] <= IDLE_CONSTRAINT * peak
-            largest[same] = np.where(self.idle[same], peak or top * units[same], largest[same])
+            largest[same] = np.where(active[same] > IDLE_CONSTRAINT * peak, largest[same], peak or top * units[same])
         self.scales = 1.0 / np.where(largest > 0.0, largest, 1.0)
 
     def structure(
@@ -388,7 +386,7 @@ class RankSurvey:
         """Return the largest rank at q, closed, and around it."""
         m = len(self.m.names)
         if not m:
-            return GenericRank(0, 0, 0, 1.0, 0.0, self.scales, self.sizes, 0, 0.0, np.zeros(0), self.idle)
+            return GenericRank(0, 0, 0, 1.0, 0.0, self.scales, self.sizes, 0, 0.0, np.zeros(0), np.zeros(0, bool))
         self.measure(q)
         first = self.closed(q)
         limit = slack(self.m)
@@ -404,8 +402,9 @@ class RankSurvey:
             positions = max(positions, self.structure(place, tolerance, rows=self.holonomic).rank)
         count = len(closed) if first[1] <= limit else 0
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))
+        idle = self.m.idle_rows(np.array([self.matrices(place)[1] for place, _ in closed]), best[3])
         decided = (best[0], positions, m, best[1], best[2], self.scales, self.sizes, count, best[3], weights)
-        return GenericRank(*decided, self.idle)
+        return GenericRank(*decided, idle)
 
 
 def definite(M: Array, A: Array) -> Array:

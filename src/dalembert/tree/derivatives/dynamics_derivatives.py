@@ -36,7 +36,7 @@ from dalembert.tree.block.articulated_system import scaled
 from dalembert.tree.block.constrained import Tracing, expression, scalars
 from dalembert.tree.block.row_forces import RowForce, TreeMotion
 from dalembert.tree.derivatives.directions import INERTIA, checked_directions, label, tangent
-from dalembert.tree.derivatives.implicit import Columns, BlockResidual, differentiated, product_rule, proven
+from dalembert.tree.derivatives.implicit import BlockResidual, Columns, differentiated, product_rule, proven
 from dalembert.tree.derivatives.regressor import inertia_columns, plain_setting
 from dalembert.tree.prepared.configuration import pair_add
 from dalembert.tree.prepared.prepare import candidates
