@@ -1,11 +1,11 @@
 """Sphinx configuration: prose in MyST, every code cell executed, every warning an error."""
 
-from importlib.metadata import version as installed_version
+from dalembert import __version__
 
 project = "dalembert"
 author = "The dalembert developers"
 project_copyright = "The dalembert developers"
-release = installed_version("dalembert")
+release = __version__
 version = release
 
 extensions = [

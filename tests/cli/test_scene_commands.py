@@ -83,6 +83,7 @@ def test_solve_a_scene_and_matrices_under_the_letters_of_the_field(tmp_path, cap
     assert found["unique"]["low x"] is False
     code, out, _ = called("solve", "door", capsys=capsys)
     assert "one of many" in out
+    assert re.search(r"low z +196.2 N +unique", out)
     path = tmp_path / "system.toml"
     path.write_text(MATRICES)
     code, out, _ = called("solve", str(path), "--json", capsys=capsys)
@@ -126,6 +127,7 @@ def test_inverse_gives_back_the_forces_of_a_run(tmp_path, capsys):
     code, out, _ = called("inverse", "stanford_arm", "--motion", motion, "-o", str(target), capsys=capsys)
     assert code == 0
     assert "joint1" in out
+    assert target.read_text().startswith("t [s],joint1 [N m],joint2 [N m],joint3 [N]")
     table = np.genfromtxt(target, delimiter=",", skip_header=1)
     k = run.t.size // 2  # the spline of the motion has no rates at its ends
     np.testing.assert_allclose(table[k, 1:], scene.force_at(run.t[k], run.q[k], run.v[k]), rtol=1e-3, atol=0.05)

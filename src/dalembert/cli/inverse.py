@@ -63,23 +63,25 @@ class InverseCommand:
         """Solve along the motion, print peaks, write the table, and return the exit code."""
         writable(self.output, (".csv",), "-o")
         scene = scene_of(self.file, self.set, self.packages, self.base)
+        from dalembert.simulate.table import force_units
+
         m = scene.mechanism
         t, q, v, a, splined = self._states(scene)
         actuated = list(self.actuated) or None
         tau, _, status = m.inverse(q, v, a, t, actuated=actuated)
-        failed = _failed(tau, status)
+        failed, units = _failed(tau, status), force_units(m)
         peaks = {n: {"peak": float(tau[k, j]), "at": float(t[k])} for j, n in enumerate(m.coordinates)
                  for k in [int(np.nanargmax(np.abs(np.nan_to_num(tau[:, j]))))]}  # fmt: skip
         if self.output is not None:
-            self.output.write_text(_table(t, m.coordinates, tau), encoding="utf-8")
+            self.output.write_text(_table(t, m.coordinates, units, tau), encoding="utf-8")
         if self.json:
             print_json({"peaks": peaks, "samples": t.size, "failed": failed.size, "splined": splined,
                         "written": [] if self.output is None else [self.output]})  # fmt: skip
         else:
             width = max(len(name) for name in m.coordinates)
-            print(f"{'coordinate'.ljust(width)}  {'peak':>12s}  at, s")
-            for name, each in peaks.items():
-                print(f"{name.ljust(width)}  {each['peak'] + 0.0:12.5g}  {each['at']:.4g}")
+            print(f"{'coordinate'.ljust(width)}  {'peak':>12s}       at, s")
+            for (name, each), unit in zip(peaks.items(), units, strict=True):
+                print(f"{name.ljust(width)}  {each['peak'] + 0.0:12.5g} {unit:3s}  {each['at']:.4g}")
             if failed.size:
                 print(f"{failed.size} of {t.size} samples have no answer, the first at t = {t[failed[0]]:g} s")
             if splined:
@@ -145,9 +147,9 @@ def _failed(tau: Any, status: Any) -> Any:
     return np.flatnonzero((np.asarray(status) > Status.LEAST_SQUARES) | ~np.isfinite(tau).all(axis=1))
 
 
-def _table(t: Any, names: Any, tau: Any) -> str:
+def _table(t: Any, names: Any, units: Any, tau: Any) -> str:
     stream = io.StringIO()
     writer = csv.writer(stream, lineterminator="\n")
-    writer.writerow(["t [s]", *names])
+    writer.writerow(["t [s]", *(f"{name} [{unit}]" for name, unit in zip(names, units, strict=True))])
     writer.writerows([[repr(x) for x in row] for row in np.column_stack([t, tau]).tolist()])
     return stream.getvalue()

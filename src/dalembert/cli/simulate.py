@@ -63,6 +63,9 @@ class Simulate:
     every: float | None = None
     """Seconds between samples; by default every step is one."""
 
+    step: float | None = None
+    """Seconds of a step, for methods with steps of one size: moreau, rk4, variational."""
+
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Keep the run in a file, .nc: `dalembert view` and `da.Trajectory.load` read it (extra `files`)."""
 
@@ -127,7 +130,7 @@ class Simulate:
             writable(path, endings, option)
         robot = RobotOptions(self.pose, self.start, self.foot, self.foot_friction, self.hold, self.without, acting=True)
         scene = scene_of(self.file, self.set, self.packages, self.base, self.duration, robot)
-        options = {"duration": self.duration, "method": self.method, "every": self.every}
+        options = {"duration": self.duration, "method": self.method, "every": self.every, "step": self.step}
         quiet = self.quiet or self.json
         changes = {word: value for word, value in options.items() if value is not None}
         run = scene.run(progress=False if quiet else None, **changes)
@@ -194,7 +197,7 @@ class Simulate:
         words = ["dalembert", "simulate", str(self.file)]
         for option in ("set", "start", "foot", "without"):
             words += [word for each in getattr(self, option) for word in (f"--{option}", each)]
-        for option in ("duration", "method", "every", "pose", "hold"):
+        for option in ("duration", "method", "every", "step", "pose", "hold"):
             value = getattr(self, option)
             words += [] if value is None else [f"--{option}", str(value)]
         words += ["--foot-friction", f"{self.foot_friction:g}"] if self.foot else []

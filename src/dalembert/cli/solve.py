@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -10,6 +11,7 @@ import tyro
 
 from dalembert.cli.target import RobotOptions, file_kind, print_json, scene_of
 from dalembert.errors import ModelError
+from dalembert.simulate.table import RATES, row_units, velocity_units
 
 
 @dataclass(frozen=True)
@@ -51,11 +53,14 @@ class Solve:
 
     def run(self) -> int:
         """Print the solution, and return the exit code."""
-        solution = self._of_matrices() if file_kind(self.file) == "matrices" else self._of_scene()
+        if file_kind(self.file) == "matrices":
+            solution, units = self._of_matrices(), ((), ())
+        else:
+            solution, units = self._of_scene()
         if self.json:
             print_json(as_data(solution))
         else:
-            print(words(solution))
+            print(words(solution, *units))
         return 0 if solution.ok else 1
 
     def _of_matrices(self) -> Any:
@@ -68,7 +73,9 @@ class Solve:
 
     def _of_scene(self) -> Any:
         robot = RobotOptions(self.pose, self.start)
-        return scene_of(self.file, self.set, self.packages, self.base, robot=robot).solve()
+        scene = scene_of(self.file, self.set, self.packages, self.base, robot=robot)
+        m = scene.mechanism
+        return scene.solve(), ([RATES[unit][1] for unit in velocity_units(m)], row_units(m))
 
 
 def as_data(solution: Any) -> dict[str, Any]:
@@ -84,16 +91,16 @@ def as_data(solution: Any) -> dict[str, Any]:
     }
 
 
-def words(solution: Any) -> str:
-    """Return a solution for a person: a line per coordinate and row, then the certificate."""
+def words(solution: Any, rates: Sequence[str] = (), forces: Sequence[str] = ()) -> str:
+    """Return a solution for a person: a line per coordinate and row with its unit, then the certificate."""
     system, c = solution.system, solution.certificate
     width = max((len(name) for name in (*system.coordinates, *system.names)), default=0)
     lines = ["accelerations"]
-    lines += [
-        f"  {n.ljust(width)}  {x + 0.0:14.6g}" for n, x in zip(system.coordinates, solution.acceleration, strict=True)
-    ]
+    rates, forces = rates or [""] * len(system.coordinates), forces or [""] * len(system.names)
+    for name, x, unit in zip(system.coordinates, solution.acceleration, rates, strict=True):
+        lines.append(f"  {name.ljust(width)}  {x + 0.0:14.6g} {unit}".rstrip())
     if system.names:
         lines.append("reactions")
-        for name, force, unique in zip(system.names, solution.reactions, c.unique, strict=True):
-            lines.append(f"  {name.ljust(width)}  {force + 0.0:14.6g}  {'unique' if unique else 'one of many'}")
+        for name, x, unique, unit in zip(system.names, solution.reactions, c.unique, forces, strict=True):
+            lines.append(f"  {name.ljust(width)}  {x + 0.0:14.6g} {unit:3s}  {'unique' if unique else 'one of many'}")
     return "\n".join([*lines, "", str(c)])

@@ -158,6 +158,7 @@ def mark_events(axes: Any, run: Trajectory, named: bool) -> None:
             axes.annotate(
                 f"{words[0]}{more}", (time, 1.0), xycoords=("data", "axes fraction"), xytext=(shift, -2),
                 textcoords="offset points", rotation=90, ha=side, va="top", fontsize=6.5, color=INK,
+                bbox={"facecolor": "white", "alpha": 0.7, "lw": 0, "pad": 0.8}, zorder=3,
             )  # fmt: skip
 
 

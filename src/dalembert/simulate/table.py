@@ -47,6 +47,11 @@ def configuration_units(system: Any) -> tuple[str, ...]:
     return tuple(units)
 
 
+def force_units(system: Any) -> tuple[str, ...]:
+    """Return the unit of the generalized force of every column of v: N, N m, or "" where it is not known."""
+    return tuple({"m": "N", "rad": "N m"}.get(unit, "") for unit in velocity_units(system))
+
+
 def row_units(system: Any) -> tuple[str, ...]:
     """Return the unit of every reaction: N, N m, or "" of rows that are the user's own expressions."""
     if not hasattr(system, "angular_rows"):

@@ -84,6 +84,8 @@ class PlainSteps:
             return loop.NON_FINITE
         end = run.chart.along(q, 0.5 * h * (v + new))
         end = self._without_penetration(end, x, new, B, active[limits[active] == 0.0], offset, h)
+        if not np.isfinite(end).all():
+            return loop.NON_FINITE
         w.moved[:] = self.m.project(end, t=t + h) if any(self.m.holonomic) else end
         w.M[:] = x.M
         self._count_gain(x, t, free, new, P, offset)
