@@ -187,7 +187,7 @@ def prepared(session: Session, calls: StiffCalls) -> tuple[Any, Problem]:
     def make() -> tuple[Any, Problem]:
         form: Any = ControlledLagrangian if isinstance(m, LagrangianSystem) else ControlledSystem
         system = calls.system = form(m, law, calls.guarded)
-        return system, Problem(system, known=system.known(), events=calls.events())
+        return system, Problem(system, known=system.forces.known(), events=calls.events())
 
     return PROBLEMS.get((m.content(), values, law.content, *first), make) if shared else make()
 
@@ -233,8 +233,8 @@ class Stiff:
         """Take steps until the block is full, and write them down."""
         s, settings = self.session, self.session.settings
         most = BLOCK if s.controller.function is None else min(BLOCK, CALLED_BLOCK)
-        if self.system.model is not None:
-            self.system.model.state = np.concatenate([self.x, self.v])
+        if self.system.forces.model is not None:
+            self.system.forces.model.state = np.concatenate([self.x, self.v])
         options: dict[str, Any] = {
             "rtol": settings.rtol, "atol": settings.atol, "method": settings.method,
             "max_step": settings.step or settings.largest_step, "max_steps": most,
