@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.model.joints import KINDS
-from dalembert.simulate.contact.bounds import Chain
+from dalembert.simulate.contact.geometry import Chain
 from dalembert.simulate.contact.runge_kutta import method_of
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield
 

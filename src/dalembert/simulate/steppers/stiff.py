@@ -23,7 +23,6 @@ from dalembert.simulate.limits import LATER, SLOPE_OF_STEP
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.samples import asked_times
 from dalembert.simulate.session import Session, rank_of
-from dalembert.simulate.steppers.explicit_events import say_unresolved
 from dalembert.simulate.steppers.singularities import SINGULAR
 from dalembert.simulate.trajectory import start_of
 from dalembert.types import Array
@@ -133,7 +132,7 @@ GAUSS = np.array([0.5 - np.sqrt(3.0) / 6, 0.5 + np.sqrt(3.0) / 6])
 
 def work_along(controller: Controller, system: Any, result: Any, times: Array, start: float) -> tuple[Array, float]:
     """Return the work at `times` and at the end of a result that begins with the work `start`, joules."""
-    from dalembert.simulate.equations.evaluate import Forces
+    from dalembert.simulate.equations.codes import Forces
 
     m = system.moving
     if controller.kind == "none" and getattr(m, "is_conservative", True):
@@ -220,7 +219,7 @@ class Stiff:
             self._plan_as_begun()
         while s.status == "completed" and self.t < s.settings.end:
             self._block()
-        say_unresolved(s, self.unresolved)
+        s.say_unresolved(self.unresolved)
 
     def _plan_as_begun(self) -> None:
         """Choose pivots where the run began, as it did: others would round otherwise, and not go on bit for bit."""
@@ -403,7 +402,7 @@ def _samples(system: Any, result: Any, accelerations: Array, multipliers: Array,
 
 def _solved(session: Session, system: Any, t: Array, states: Array) -> dict[str, Array]:
     """Return samples at states beside the mesh, their accelerations solved for."""
-    from dalembert.simulate.equations.evaluate import Forces
+    from dalembert.simulate.equations.codes import Forces
 
     m, n = system.moving, system.moving.nv
     forces = Forces(session.controller)
