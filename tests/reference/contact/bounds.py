@@ -1,4 +1,4 @@
-"""Bounds on the motion of shapes within a step, as `simulate/contact/bounds.py` has them, in plain NumPy."""
+"""Bounds on the motion of shapes within a step, as `simulate/contact/gap_loops.py` has them, in plain NumPy."""
 
 from __future__ import annotations
 

@@ -193,6 +193,14 @@ def address_of(unit: Unit) -> int:
     return unit.address
 
 
+class NoAnswerError(SolvabilityError):
+    """A run cannot go on: `code` is one of `memory.py`."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
+
+
 class Arrays:
     """All arrays of a run by name, as attributes."""
 
@@ -327,11 +335,7 @@ class ContactEngine:
         if s.kernel is None:
             self._callback(memory.TERMS, self._terms)
             return
-        arrays = (
-            {"q": w.q, "v": w.v, "t": w.time}
-            | {name: getattr(w, "velocity" if name == "u" else name) for name in OUTPUTS}
-            | s.inputs
-        )
+        arrays = {"q": w.q, "v": w.v, "t": w.time} | self._outputs() | s.inputs
         if not s.fields:
             self._take(memory.TERMS, s.kernel, arrays)
             return
@@ -349,8 +353,18 @@ class ContactEngine:
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             raise ModelError(f"a function of the system failed at t = {t:.9g} s: {said}") from error
+        outputs = self._outputs()
         for name, value in terms.items():
-            getattr(w, "velocity" if name == "u" else name)[...] = value
+            outputs[name][...] = value
+
+    def _outputs(self) -> dict[str, Array]:
+        """Return the memory of terms by the names of `OUTPUTS`."""
+        w = self.at
+        arrays = (
+            w.M, w.bias, w.A, w.drift, w.phi, w.psi, w.gaps, w.W, w.velocity, w.shift, w.load, w.axes, w.applied,
+            w.balls,
+        )  # fmt: skip
+        return dict(zip(OUTPUTS, arrays, strict=True))
 
     def _bind_chart(self, chart: Any) -> None:
         w = self.at
@@ -556,9 +570,7 @@ class ContactEngine:
             foot=self.system.contacts[int(foot)].name if self.system.k else "",
             what="inconsistent: no finite force" if approach < 0.0 else "indeterminate: several motions",
         )  # fmt: skip
-        refused = SolvabilityError(said)
-        refused.code = code  # type: ignore[attr-defined]
-        raise refused
+        raise NoAnswerError(said, code)
 
     def _bad_law(self, code: int) -> str:
         """Return which law or load is none at the state that was looked at last, in words."""
@@ -609,10 +621,11 @@ class ContactEngine:
     def checkpoint(self) -> dict[str, Array]:
         """What the run needs to go on exactly as if it had not stopped."""
         z = self.at
-        names = ("q", "v", "clock", "counts", "modes", "rows", "struck", "more")
-        state = {name: getattr(z, f"kept_{name}").copy() for name in names}
-        state["zeros"], state["late"] = z.zeros.copy(), z.late.copy()
-        return state
+        state = {
+            "q": z.kept_q, "v": z.kept_v, "clock": z.kept_clock, "counts": z.kept_counts, "modes": z.kept_modes,
+            "rows": z.kept_rows, "struck": z.kept_struck, "more": z.kept_more, "zeros": z.zeros, "late": z.late,
+        }  # fmt: skip
+        return {name: array.copy() for name, array in state.items()}
 
     def restore(self, kept: dict[str, Array]) -> None:
         """Go back to a checkpoint."""
@@ -748,8 +761,8 @@ class ContactRun:
         """Go on; ends that have a status of their own set it."""
         try:
             return go()
-        except SolvabilityError as refused:
-            status = STATUSES.get(getattr(refused, "code", -1))
+        except NoAnswerError as refused:
+            status = STATUSES.get(refused.code)
             if status is None:
                 raise
             said = str(refused)
