@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.simulate.equations.evaluate import Chart
+from dalembert.simulate.equations.codes import Chart
 from dalembert.simulate.limits import CLOSED, GROW, SAFETY, SHRINK
 from dalembert.simulate.steppers.explicit import pair_of, scale_places
 from dalembert.simulate.steppers.explicit_loops import MOST_CLOSING, RungeKuttaPair

@@ -16,7 +16,7 @@ from scipy.integrate import solve_ivp
 import dalembert as da
 from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
 from dalembert.simulate.contact.complementarity import impact_impulses
-from dalembert.simulate.steppers.moreau_loops import expansion
+from dalembert.simulate.contact.impulse_loops import expansion
 from tests.simulate.contact_cases import brick, vertical_ball
 
 FINE = {"method": "hybrid", "rtol": 1e-11, "atol": 1e-12}

@@ -276,7 +276,7 @@ def test_go2_dropped_stands_without_drift_or_sinking(height):
 
 def test_misuse_of_contacts_is_refused_in_words():
     m = vertical_ball()
-    with pytest.raises(da.ModelError, match=r"interpenetrates: 'ball-ground' by 0\.5 m"):
+    with pytest.raises(da.ModelError, match=r"interpenetrates \(metres, radians\): 'ball-ground' by 0\.5"):
         da.simulate(m, 1.0, [-0.5], contacts=[Contact(Sphere("ball"))], rtol=1e-9)
     with pytest.raises(da.ModelError, match="bal"):
         da.simulate(m, 1.0, [1.0], contacts=[Contact(Sphere("bal"))], rtol=1e-9)

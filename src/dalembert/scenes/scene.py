@@ -521,8 +521,8 @@ class Scene:
 
     def force_at(self, t: float, q: Array, v: Array) -> Array:
         """Return the applied forces (nv,) at a state."""
+        from dalembert.simulate.equations.codes import Forces
         from dalembert.simulate.equations.controller import controller
-        from dalembert.simulate.equations.evaluate import Forces
 
         return np.asarray(Forces(controller(self.mechanism, self.force or None))(t, q, v))
 

@@ -1,4 +1,4 @@
-"""The tables of Dormand and Prince's explicit pairs, of order 5(4) and 8(5,3), with their continuous extensions.
+"""The tables of explicit methods: Dormand and Prince's pairs of order 5(4) and 8(5,3), extended, and order 4.
 
 Symbols (Hairer, Norsett, Wanner 1993, II.4, II.5, II.6): A, B, C stages, weights, times; E the difference to the lower
 order; P, D the continuous extension; `A_EXTRA`, `C_EXTRA` its further stages. The numbers are those of Hairer's
@@ -9,6 +9,9 @@ NumPy, and nothing but the numbers is used.
 from __future__ import annotations
 
 import numpy as np
+
+CLASSICAL = np.array([[0.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
+"""Stages of Runge's and Kutta's method of order 4."""
 
 
 def matrix(shape: tuple[int, ...], entries: dict[tuple[int, ...], float]) -> np.ndarray:

@@ -157,7 +157,7 @@ def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0
 
     Zero where the controller fails there: the run itself tells it, with its time.
     """
-    from dalembert.simulate.equations.evaluate import Forces
+    from dalembert.simulate.equations.codes import Forces
 
     tau, n = Forces(law), system.nv
     slopes = np.zeros((n, n))
@@ -373,7 +373,7 @@ def _simulate_dry(system: Any, duration: float, q: Any, v: Any, given: dict[str,
             )
     taken = {name: given[name] for name in ("t", "force", "rtol", "atol", "step", "max_step", "every", "breaks")}
     if taken["force"] is not None and not callable(taken["force"]):
-        from dalembert.simulate.equations.evaluate import Forces
+        from dalembert.simulate.equations.codes import Forces
         from dalembert.simulate.equations.lagrangian_system import in_time
 
         law = controller(in_time(system), taken["force"])

@@ -44,6 +44,13 @@ class RunSettings:
         return self.start + self.duration
 
 
+UNRESOLVED = (
+    "in {count} steps an event function changes too often to be followed, zeros may be missing: a function of rounding "
+    "alone, or set max_step below half its period"
+)
+"""What a run says of events that it could not isolate."""
+
+
 @dataclass(eq=False)
 class Session:
     """One run of a system.
@@ -126,6 +133,11 @@ class Session:
         """Return whether the event that was noted last, of watch k, ends the run: by its count of zeros."""
         count = int(self.watches[k].terminal)
         return count > 0 and sum(event.index == k and event.old == "" for event in self.events) >= count
+
+    def say_unresolved(self, count: int) -> None:
+        """Say that events may be missing."""
+        if count:
+            self.message = f"{self.message}; {UNRESOLVED.format(count=count)}".removeprefix("; ")
 
     def stop(self, status: str, message: str) -> None:
         """End the run before its time, with the reason."""

@@ -1,4 +1,4 @@
-"""Bounds on the motion of shapes within a step, as `simulate/contact/bounds.py` has them, in plain NumPy."""
+"""Bounds on the motion of shapes within a step, as `simulate/contact/gap_loops.py` has them, in plain NumPy."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.model.joints import KINDS
-from dalembert.simulate.contact.bounds import Chain
+from dalembert.simulate.contact.geometry import Chain
 from dalembert.simulate.contact.runge_kutta import method_of
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield
 

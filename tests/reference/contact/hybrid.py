@@ -10,14 +10,13 @@ import numpy as np
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.simulate.contact.complementarity import GAINED, ORDERS, Limbs
 from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
-from dalembert.simulate.contact.samples import guarded
+from dalembert.simulate.contact.run_end import guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.entry import prepare
-from dalembert.simulate.equations.evaluate import Chart, Forces
+from dalembert.simulate.equations.codes import Chart, Forces
 from dalembert.simulate.limits import IMPACT_GAIN
 from dalembert.simulate.samples import asked_time, bounds_between
 from dalembert.simulate.session import Session
-from dalembert.simulate.steppers.explicit_events import say_unresolved
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from tests.reference.contact.edges import Edges
 from tests.reference.contact.impacts import Collision, Zeno
@@ -106,7 +105,7 @@ class Hybrid:
             said = GAINED.format(count=int(count), gain=gain, t=t)
             s.message = f"{s.message}; {said}".removeprefix("; ")
         self.session.evaluations = self.phase.evaluations
-        say_unresolved(self.session, self.watching.unresolved)
+        self.session.say_unresolved(self.watching.unresolved)
 
     def _begin(self) -> None:
         """Close what touches at the start; approaching contacts collide."""

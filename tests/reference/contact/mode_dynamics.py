@@ -16,7 +16,7 @@ from dalembert.simulate.contact.complementarity import Inverse, Limbs, complemen
 from dalembert.simulate.contact.geometry import Geometry, State
 from dalembert.simulate.dormand_prince import DOP853
 from dalembert.simulate.dry.explicit import DOP853_TABLE
-from dalembert.simulate.equations.evaluate import Chart, Forces
+from dalembert.simulate.equations.codes import Chart, Forces
 from dalembert.simulate.limits import REDUNDANT_RESIDUAL
 from dalembert.simulate.session import RunSettings
 

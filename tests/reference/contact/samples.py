@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.simulate.contact.samples import call_on_step
+from dalembert.simulate.contact.run_end import call_on_step
 from dalembert.simulate.session import FIELDS, Session
 
 Array = np.ndarray

@@ -98,6 +98,18 @@ class Law(ABC):
 # The force laws: Coulomb, static above kinetic, Stribeck, (21b), tabulated, and a user's expression.
 #
 # Symbols: T_s static limit, T_k kinetic force, s speed, v_s Stribeck velocity, c viscous coefficient.
+#
+# The formulas are functions of numbers or arrays, which loops compile, too (`simulate/contact/friction_loops.py`).
+
+
+def stribeck(s, T_s, T_c, v_s, exponent, c):
+    """Return T_k = T_c + (T_s - T_c) exp(-(s / v_s)^exponent) + c s."""
+    return T_c + (T_s - T_c) * np.exp(-((s / v_s) ** exponent)) + c * s
+
+
+def hyperbolic(s, T_s, decay):
+    """Return T_k = T_s / (1 + decay s)."""
+    return T_s / (1.0 + decay * s)
 
 
 @dataclass(frozen=True)
@@ -157,8 +169,8 @@ class Stribeck(Law):
 
     def kinetic(self, speed: Any, state: Any = None) -> Any:
         """Return the curve."""
-        fall = np.exp(-((np.asarray(speed) / self.velocity) ** self.exponent))
-        return self.coulomb + (self.static_limit - self.coulomb) * fall + self.viscous * np.asarray(speed)
+        s = np.asarray(speed)
+        return stribeck(s, self.static_limit, self.coulomb, self.velocity, self.exponent, self.viscous)
 
     def static(self, state: Any = None) -> float:
         """Return the static limit."""
@@ -178,7 +190,7 @@ class Hyperbolic(Law):
 
     def kinetic(self, speed: Any, state: Any = None) -> Any:
         """Return the curve."""
-        return self.static_limit / (1.0 + self.decay * np.asarray(speed))
+        return hyperbolic(np.asarray(speed), self.static_limit, self.decay)
 
     def static(self, state: Any = None) -> float:
         """Return the static limit."""

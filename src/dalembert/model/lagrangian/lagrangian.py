@@ -55,14 +55,11 @@ def restore(system: Lagrangian, state: dict[str, Any]) -> None:
     symbols = function.sx_in()
     q, v, u, t, *rest = symbols
     names, defaults = state["parameters"]
-    system.parameters = Parameters(names, tuple(rest), defaults)
-    system.symbols = Symbols(q, v, u, t, system.parameters)
     matrices = dict(zip(MATRICES, function.call(symbols), strict=True))
     rows, holonomic = state["rows"]
-    system.expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
-    system.names, system.coordinates, system.contacts = state["names"], state["coordinates"], ()
-    system._contact_expressions = derive_contacts(system.symbols, (), system.coordinates, system.names)
-    system.unilateral, system._gap_expressions = (), derive_gaps(system.symbols, (), system.coordinates)
+    expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
+    parameters = Parameters(names, tuple(rest), defaults)
+    system._fill(Symbols(q, v, u, t, parameters), expressions, state["coordinates"], state["names"])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -138,19 +135,38 @@ class Lagrangian:
         friction: Any = None,
         unilateral: Any = None,
     ) -> None:
-        self.symbols = Symbols.of(q, v, controls, time, parameters)
-        self.expressions = derive(self.symbols, kinetic, potential, forces, dissipation, constraints)
-        n, m = self.symbols.q.numel(), len(self.expressions.names)
-        symbols = [str(x) for x in ca.vertsplit(self.symbols.q)]
-        self.coordinates = checked_names(
-            symbols if coordinates is None else coordinates, n, "coordinates", "coordinates"
-        )
-        self.names = checked_names(self.expressions.names if names is None else names, m, "names", "constraint rows")
-        self.parameters = self.symbols.parameters
-        self.contacts = checked_contacts(friction)
-        self._contact_expressions = derive_contacts(self.symbols, self.contacts, self.coordinates, self.names)
-        self.unilateral = checked_unilateral(unilateral, self.contacts)
-        self._gap_expressions = derive_gaps(self.symbols, self.unilateral, self.coordinates)
+        symbols = Symbols.of(q, v, controls, time, parameters)
+        expressions = derive(symbols, kinetic, potential, forces, dissipation, constraints)
+        n, m = symbols.q.numel(), len(expressions.names)
+        letters = [str(x) for x in ca.vertsplit(symbols.q)]
+        coordinates = checked_names(letters if coordinates is None else coordinates, n, "coordinates", "coordinates")
+        names = checked_names(expressions.names if names is None else names, m, "names", "constraint rows")
+        contacts = checked_contacts(friction)
+        self._fill(symbols, expressions, coordinates, names, contacts, checked_unilateral(unilateral, contacts))
+
+    def _fill(
+        self,
+        symbols: Symbols,
+        expressions: Expressions,
+        coordinates: tuple[str, ...],
+        names: tuple[str, ...],
+        contacts: tuple[Any, ...] = (),
+        unilateral: tuple[Any, ...] = (),
+    ) -> None:
+        """Take what the system is made of."""
+        self.symbols, self.expressions, self.parameters = symbols, expressions, symbols.parameters
+        self.coordinates, self.names, self.contacts, self.unilateral = coordinates, names, contacts, unilateral
+        self._contact_expressions = derive_contacts(symbols, contacts, coordinates, names)
+        self._gap_expressions = derive_gaps(symbols, unilateral, coordinates)
+
+    @classmethod
+    def from_expressions(
+        cls, symbols: Symbols, expressions: Expressions, coordinates: tuple[str, ...], names: tuple[str, ...]
+    ) -> Lagrangian:
+        """Return the system whose matrices are given, without contacts; nothing is derived."""
+        system = cls.__new__(cls)
+        system._fill(symbols, expressions, coordinates, names)
+        return system
 
     @property
     def holonomic(self) -> tuple[bool, ...]:

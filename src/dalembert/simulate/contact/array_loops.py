@@ -53,11 +53,11 @@ def add_multiple(target, factor, source):
 @nested
 def least(values):
     """Return the least of some values."""
-    found = np.inf
+    smallest = np.inf
     for j in range(values.size):
-        if values[j] < found:
-            found = values[j]
-    return found
+        if values[j] < smallest:
+            smallest = values[j]
+    return smallest
 
 
 # ----------------------------------------------------------------------------------------------------------------------

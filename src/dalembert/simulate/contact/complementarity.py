@@ -16,6 +16,7 @@ from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import BUILT, CERTAIN
 from dalembert.kkt.residual import estimated
 from dalembert.kkt.rows import row_structure
+from dalembert.simulate.contact.impulse_loops import expansion, missed_laws
 from dalembert.simulate.limits import (
     ACCEPTED,
     CONE_NEWTON,
@@ -28,7 +29,6 @@ from dalembert.simulate.limits import (
     REDUNDANT_RESIDUAL,
     SEEN,
 )
-from dalembert.simulate.steppers.moreau_loops import expansion, missed_laws
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -119,10 +119,10 @@ class Inverse:
         """Return the solutions under the rank in the metric of the mass: least squares dropped other directions."""
         n = self.n
         system = KKT(self.K[:n, :n], self.K[n:, :n], self._known_names, rank=rank)
-        found = [system.solve(column[:n], -column[n:], inconsistent="least_squares") for column in right.T]
-        if not all(one.ok for one in found):
+        solutions = [system.solve(column[:n], -column[n:], inconsistent="least_squares") for column in right.T]
+        if not all(solution.ok for solution in solutions):
             self.status = Status.ILL_CONDITIONED
-        x = np.column_stack([np.concatenate([one.acceleration, one.multipliers]) for one in found])
+        x = np.column_stack([np.concatenate([solution.acceleration, solution.multipliers]) for solution in solutions])
         self.residual = float(np.abs(self.K @ x - right).max() / (1.0 + np.abs(right).max()))
         return x
 
@@ -158,7 +158,7 @@ class ContactForces:
     def contradiction(self, names: list[str]) -> str:
         """Return the contacts whose laws are missed, as words."""
         bad = self.missed > max(ACCEPTED, CONFLICT * self.missed.max(initial=0.0))
-        return ", ".join(repr(name) for name, one in zip(names, bad, strict=True) if one) or "unknown"
+        return ", ".join(repr(name) for name, takes_part in zip(names, bad, strict=True) if takes_part) or "unknown"
 
 
 def complementarity(
@@ -180,8 +180,8 @@ def complementarity(
     limits = np.zeros(k) if limits is None else limits
     given = limits > 0.0
     rows = [_rows_of(G, i, bool(given[i]), mu[i] > 0.0) for i in range(k)]
-    keep = np.array([j for each in rows for j in each], dtype=int)
-    first = np.concatenate([[0], np.cumsum([len(each) for each in rows])]).astype(np.int64)
+    keep = np.array([j for own in rows for j in own], dtype=int)
+    first = np.concatenate([[0], np.cumsum([len(own) for own in rows])]).astype(np.int64)
     slides = np.zeros(k, np.bool_) if sliding is None else sliding.astype(np.bool_)
     s = np.zeros(3 * k)
     if direction is not None:
@@ -229,7 +229,7 @@ def impact_impulses(
     `shift` is what velocities change by without any of these impulses (massless limbs that find their footing).
     """
     normal = np.arange(0, u.size, 3)
-    newton = np.array([each == "newton" for each in law], dtype=bool)
+    newton = np.array([name == "newton" for name in law], dtype=bool)
     g = u.copy() if shift is None else u + shift
     g[normal] += np.where(newton, restitution * np.minimum(u[normal], 0.0), 0.0)
     answer = complementarity(G, g, mu)

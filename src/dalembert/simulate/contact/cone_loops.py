@@ -20,6 +20,7 @@ from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
 from dalembert.simulate.contact.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
 from dalembert.simulate.contact.friction_loops import limit_factor, set_directions, set_rates, static
+from dalembert.simulate.contact.impulse_loops import resistance
 from dalembert.simulate.contact.memory import (
     APPROACH,
     AT,
@@ -358,12 +359,7 @@ def paradox(w):
         y, free = np.zeros(n + count), np.zeros(n + count)
         copy_to(y, W[3 * i])
         substitute(factors, n + count, pivot, y)
-        coefficient = limit_factor(w, i)
-        effective = 0.0
-        for j in range(n):
-            pull = W[3 * i + 1, j] * sliding_unit[i, 0] + W[3 * i + 2, j] * sliding_unit[i, 1]
-            effective += (W[3 * i, j] - coefficient * pull) * y[j]
-        # (W_N - mu d W_T) M^-1 W_N = G_NN - mu G_NT . d
+        effective = resistance(W, 3 * i, limit_factor(w, i), sliding_unit[i, 0], sliding_unit[i, 1], y)
         if effective <= 0.0:
             for j in range(n):
                 free[j] = force[j] - bias[j]

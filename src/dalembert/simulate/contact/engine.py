@@ -26,7 +26,6 @@ from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.names import near_matches
 from dalembert.simulate.contact import memory
 from dalembert.simulate.contact import run_loops as loop
-from dalembert.simulate.contact.bounds import Chain
 from dalembert.simulate.contact.complementarity import GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
 from dalembert.simulate.contact.equations import (
     OUTPUTS,
@@ -39,17 +38,17 @@ from dalembert.simulate.contact.equations import (
 )
 from dalembert.simulate.contact.field_loops import fields_unit
 from dalembert.simulate.contact.friction_loops import OTHER
-from dalembert.simulate.contact.geometry import refuse_penetration
+from dalembert.simulate.contact.geometry import Chain, refuse_penetration
 from dalembert.simulate.contact.memory import EngineArrays
 from dalembert.simulate.contact.mode_loops import motion_unit
 from dalembert.simulate.contact.projection_loops import project_unit
+from dalembert.simulate.contact.run_end import call_on_step, guarded
 from dalembert.simulate.contact.runge_kutta import METHODS, method_of
-from dalembert.simulate.contact.samples import call_on_step, guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.contact.step_loops import shot_unit
 from dalembert.simulate.contact.transition_loops import transition_unit
 from dalembert.simulate.equations.callbacks import called, called_event
-from dalembert.simulate.equations.evaluate import Chart, Forces
+from dalembert.simulate.equations.codes import Chart, Forces
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.equations.signals import SIGNALS, Tables
 from dalembert.simulate.events.record import CERTIFICATE, EventRecord, Mode
@@ -68,7 +67,6 @@ from dalembert.simulate.limits import (
 )
 from dalembert.simulate.samples import bounds_between
 from dalembert.simulate.session import Session, rank_of
-from dalembert.simulate.steppers.explicit_events import say_unresolved
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -143,19 +141,19 @@ def chains_of(system: ContactSystem) -> dict[str, Array]:
     first, links, lengths, ends = [0], [], [], []
     ball, coordinate, radii = np.full((k, 2), -1, np.int64), np.full(k, -1, np.int64), np.zeros(k)
     bounded, angular = np.zeros(k, bool), np.zeros(system.n, bool)
-    for i, one in enumerate(system.contacts):
-        if one.pair is None:
+    for i, contact in enumerate(system.contacts):
+        if contact.pair is None:
             continue
         bounded[i] = True
-        if one.pair.ball is None:
-            coordinate[i] = one.pair.coordinate[1]
+        if contact.pair.ball is None:
+            coordinate[i] = contact.pair.coordinate[1]
             continue
-        for j, each in enumerate((one.pair.ball, one.pair.other)):
-            if each is None:
+        for j, sphere in enumerate((contact.pair.ball, contact.pair.other)):
+            if sphere is None:
                 continue
-            if each not in balls:
-                balls[each] = len(balls)
-                chain = Chain(system.system, each)
+            if sphere not in balls:
+                balls[sphere] = len(balls)
+                chain = Chain(system.system, sphere)
                 for joint, iq, iv, before, behind in chain.links:
                     turns = np.array(KINDS[joint.kind].angular, dtype=bool)
                     angular[iv] = turns if turns.size else angular[iv]
@@ -164,8 +162,8 @@ def chains_of(system: ContactSystem) -> dict[str, Array]:
                     lengths.append((before, behind, abs(getattr(joint, "pitch", 0.0) or 0.0)))
                 first.append(len(links))
                 ends.append(chain.end)
-            ball[i, j] = balls[each]
-        radii[i] = one.pair.ball.radius + (one.pair.other.radius if one.pair.other is not None else 0.0)
+            ball[i, j] = balls[sphere]
+        radii[i] = contact.pair.ball.radius + (contact.pair.other.radius if contact.pair.other is not None else 0.0)
     return {
         "chain_first": np.array(first, np.int64), "chain_links": np.array(links, np.int64).reshape(-1, 5),
         "chain_lengths": np.array(lengths, float).reshape(-1, 3), "chain_end": np.array(ends, float),
@@ -193,6 +191,14 @@ class EngineSettings(NamedTuple):
 def address_of(unit: Unit) -> int:
     """Return where the code of a unit lies."""
     return unit.address
+
+
+class NoAnswerError(SolvabilityError):
+    """A run cannot go on: `code` is one of `memory.py`."""
+
+    def __init__(self, message: str, code: int) -> None:
+        super().__init__(message)
+        self.code = code
 
 
 class Arrays:
@@ -270,11 +276,11 @@ class ContactEngine:
             "calls": (memory.BALLS + 1, 3), "kept": m + 3 * k + held, "mode_counts": 4, "pivot": size,
             "cone_first": k + 1, "cone_kind": k, "cone_row": p, "cone_size": 3,
         }  # fmt: skip
-        found = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}
-        found |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
-        found |= {name: np.zeros(k, bool) for name in ("closed", "slides", "cone_sliding", "massless")}
-        found |= {"limbs": np.array([int(self.limbs)], np.int64)}
-        return found | {"direction": np.tile([1.0, 0.0], (k, 1)), "sign": np.ones(k)}
+        arrays = {name: np.zeros(shape) for name, shape in (*zeros.items(), *s.sizes().items())}
+        arrays |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
+        arrays |= {name: np.zeros(k, bool) for name in ("closed", "slides", "cone_sliding", "massless")}
+        arrays |= {"limbs": np.array([int(self.limbs)], np.int64)}
+        return arrays | {"direction": np.tile([1.0, 0.0], (k, 1)), "sign": np.ones(k)}
 
     def _run_arrays(self, q: Array, v: Array, start: float, end: float, every: float | None) -> dict[str, Array]:
         """Return the memory of steps, events and samples."""
@@ -296,13 +302,13 @@ class ContactEngine:
             "sample_impulse": (SAMPLES, 3 * k), "sample_impact": (SAMPLES, len(CERTIFICATE)),
             "events": (EVENTS_KEPT, 4),
         }  # fmt: skip
-        found = {name: np.zeros(shape) for name, shape in zeros.items()}
-        found |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + n * self.limbs + 4, np.int64)}
-        found |= {"sample_mode": np.zeros((SAMPLES, k), np.int64), "bounds": np.array([-np.inf, np.inf])}
-        found |= {"struck": np.full((k, memory.KNOWN), np.nan), "rests": np.full(k, np.inf)}
-        found |= {"late": np.full(CHATTER, -np.inf), "stage_margins": np.full((13, 3 * k), np.inf)}
-        found |= {"clock": clock, "kept_clock": clock.copy(), "tally": tally, "kept_counts": tally.copy()}
-        return found | {"q0": q.copy(), "v0": v.copy(), "kept_q": q.copy(), "kept_v": v.copy()}
+        arrays = {name: np.zeros(shape) for name, shape in zeros.items()}
+        arrays |= {"zeros": np.zeros(e, np.int64), "kept_rows": np.zeros(m + 3 * k + n * self.limbs + 4, np.int64)}
+        arrays |= {"sample_mode": np.zeros((SAMPLES, k), np.int64), "bounds": np.array([-np.inf, np.inf])}
+        arrays |= {"struck": np.full((k, memory.KNOWN), np.nan), "rests": np.full(k, np.inf)}
+        arrays |= {"late": np.full(CHATTER, -np.inf), "stage_margins": np.full((13, 3 * k), np.inf)}
+        arrays |= {"clock": clock, "kept_clock": clock.copy(), "tally": tally, "kept_counts": tally.copy()}
+        return arrays | {"q0": q.copy(), "v0": v.copy(), "kept_q": q.copy(), "kept_v": v.copy()}
 
     # --- codes ----------------------------------------------------------------------------------------------------
 
@@ -329,11 +335,7 @@ class ContactEngine:
         if s.kernel is None:
             self._callback(memory.TERMS, self._terms)
             return
-        arrays = (
-            {"q": w.q, "v": w.v, "t": w.time}
-            | {name: getattr(w, "velocity" if name == "u" else name) for name in OUTPUTS}
-            | s.inputs
-        )
+        arrays = {"q": w.q, "v": w.v, "t": w.time} | self._outputs() | s.inputs
         if not s.fields:
             self._take(memory.TERMS, s.kernel, arrays)
             return
@@ -351,8 +353,18 @@ class ContactEngine:
         except Exception as error:
             said = f"{type(error).__name__}: {error}"
             raise ModelError(f"a function of the system failed at t = {t:.9g} s: {said}") from error
+        outputs = self._outputs()
         for name, value in terms.items():
-            getattr(w, "velocity" if name == "u" else name)[...] = value
+            outputs[name][...] = value
+
+    def _outputs(self) -> dict[str, Array]:
+        """Return the memory of terms by the names of `OUTPUTS`."""
+        w = self.at
+        arrays = (
+            w.M, w.bias, w.A, w.drift, w.phi, w.psi, w.gaps, w.W, w.velocity, w.shift, w.load, w.axes, w.applied,
+            w.balls,
+        )  # fmt: skip
+        return dict(zip(OUTPUTS, arrays, strict=True))
 
     def _bind_chart(self, chart: Any) -> None:
         w = self.at
@@ -453,7 +465,7 @@ class ContactEngine:
                 self.system.contacts[int(o) // 3].name if o >= 0 else self.system.names[-1 - int(o)] for o in owner
             ]
             self.bad = (
-                ", ".join(repr(name) for name, one in zip(names, bad, strict=True) if one) or "unknown",
+                ", ".join(repr(name) for name, takes_part in zip(names, bad, strict=True) if takes_part) or "unknown",
                 float(w.missed[0]),
             )
 
@@ -558,9 +570,7 @@ class ContactEngine:
             foot=self.system.contacts[int(foot)].name if self.system.k else "",
             what="inconsistent: no finite force" if approach < 0.0 else "indeterminate: several motions",
         )  # fmt: skip
-        refused = SolvabilityError(said)
-        refused.code = code  # type: ignore[attr-defined]
-        raise refused
+        raise NoAnswerError(said, code)
 
     def _bad_law(self, code: int) -> str:
         """Return which law or load is none at the state that was looked at last, in words."""
@@ -572,12 +582,12 @@ class ContactEngine:
             return f"contact {name!r}: its load is {w.load[i]} at t = {t:.9g} s; a load must be finite and not negative"
         state = w.q.copy(), w.v.copy(), t
         for i in np.flatnonzero(w.closed & w.slides).tolist():
-            one, speed = self.system.contacts[i], max(float(w.sliding_speed[i]), 0.0)
-            force = float(np.asarray(one.law.kinetic(speed, state)))
+            contact, speed = self.system.contacts[i], max(float(w.sliding_speed[i]), 0.0)
+            force = float(np.asarray(contact.law.kinetic(speed, state)))
             if force < 0.0:
                 return (
-                    f"contact {one.name!r}: the friction law is not dissipative: force {-force:.6g} along a relative "
-                    f"velocity of size {speed:.6g} at t = {t:.9g} s"
+                    f"contact {contact.name!r}: the friction law is not dissipative: force {-force:.6g} along a "
+                    f"relative velocity of size {speed:.6g} at t = {t:.9g} s"
                 )
         return f"a friction law is not dissipative at t = {t:.9g} s"
 
@@ -603,18 +613,19 @@ class ContactEngine:
     def events(self) -> list[tuple[float, int, str, str]]:
         """Return the complete events, and drop them: time, number, words before and after."""
         z, count = self.at, int(self.at.tally[memory.COMPLETE_EVENTS])
-        found = [(float(t), int(i), WORDS[int(old)], WORDS[int(new)]) for t, i, old, new in z.events[:count]]
+        changes = [(float(t), int(i), WORDS[int(old)], WORDS[int(new)]) for t, i, old, new in z.events[:count]]
         z.tally[[memory.EVENT_COUNT, memory.COMPLETE_EVENTS]] = 0
-        return found
+        return changes
 
     @property
     def checkpoint(self) -> dict[str, Array]:
         """What the run needs to go on exactly as if it had not stopped."""
         z = self.at
-        names = ("q", "v", "clock", "counts", "modes", "rows", "struck", "more")
-        found = {name: getattr(z, f"kept_{name}").copy() for name in names}
-        found["zeros"], found["late"] = z.zeros.copy(), z.late.copy()
-        return found
+        state = {
+            "q": z.kept_q, "v": z.kept_v, "clock": z.kept_clock, "counts": z.kept_counts, "modes": z.kept_modes,
+            "rows": z.kept_rows, "struck": z.kept_struck, "more": z.kept_more, "zeros": z.zeros, "late": z.late,
+        }  # fmt: skip
+        return {name: array.copy() for name, array in state.items()}
 
     def restore(self, kept: dict[str, Array]) -> None:
         """Go back to a checkpoint."""
@@ -679,7 +690,7 @@ class ContactRun:
             raise ModelError("an earlier version began this run: contacts cannot go on from there; run.repeat() can")
         self.session, s = session, session.settings
         self.system = contact_system(session)
-        self.names = [one.name for one in self.system.contacts]
+        self.names = [contact.name for contact in self.system.contacts]
         session.extra["contact_names"] = tuple(self.names)
         if set(self.system.widths) - {SPATIAL}:
             session.extra["contact_widths"] = self.system.widths
@@ -695,10 +706,10 @@ class ContactRun:
         self.engine = ContactEngine(
             self.system, settings, session.q, session.v, s.start, s.end, s.every, self.forces,
             Chart(session.system) if mechanical else None, session.event_function, session.event_callables,
-            [int(each.direction) for each in session.watches], [int(each.terminal) for each in session.watches],
+            [int(watch.direction) for watch in session.watches], [int(watch.terminal) for watch in session.watches],
             rank,
             touching and Limbs(np.asarray(session.system.mass_matrix(session.q))).any,
-            [each.name for each in session.watches],
+            [watch.name for watch in session.watches],
         )  # fmt: skip
         self._refuse_moving(sticking)
 
@@ -750,14 +761,14 @@ class ContactRun:
         """Go on; ends that have a status of their own set it."""
         try:
             return go()
-        except SolvabilityError as refused:
-            status = STATUSES.get(getattr(refused, "code", -1))
+        except NoAnswerError as refused:
+            status = STATUSES.get(refused.code)
             if status is None:
                 raise
             said = str(refused)
             if status == "chattering":
                 self._flush()
-                said += f": {', '.join(sorted({each.contact for each in self.session.events[-CHATTER:]}))}"
+                said += f": {', '.join(sorted({event.contact for event in self.session.events[-CHATTER:]}))}"
             self.session.stop(status, said)
             return memory.FAILURE
 
@@ -795,7 +806,7 @@ class ContactRun:
             s.status = "inaccurate" if s.status == "completed" else s.status
             said = GAINED.format(count=int(e.at.tally[memory.GAINS]), gain=float(e.at.gain[0]), t=float(e.at.gain[1]))
             s.message = f"{s.message}; {said}".removeprefix("; ")
-        say_unresolved(s, int(e.at.tally[memory.UNRESOLVED]))
+        s.say_unresolved(int(e.at.tally[memory.UNRESOLVED]))
 
 
 def run_contacts(

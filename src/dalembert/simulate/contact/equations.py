@@ -91,18 +91,18 @@ class ContactSystem:
     @property
     def plain(self) -> bool:
         """Whether all contacts are pairs of a mechanism's shapes: three components each, in world axes."""
-        return all(one.pair is not None for one in self.contacts)
+        return all(contact.pair is not None for contact in self.contacts)
 
     @property
     def places(self) -> Array:
         """Rows (of 3 k) that samples show: all of contacts with a gap, tangents of those without."""
-        found = [np.arange(3) if one.gapped else np.arange(1, 1 + one.width) for one in self.contacts]
-        return np.concatenate([np.zeros(0, int), *(3 * i + rows for i, rows in enumerate(found))])
+        columns = [np.arange(3) if contact.gapped else np.arange(1, 1 + contact.width) for contact in self.contacts]
+        return np.concatenate([np.zeros(0, int), *(3 * i + rows for i, rows in enumerate(columns))])
 
     @property
     def widths(self) -> tuple[int, ...]:
         """Per contact how many components samples show."""
-        return tuple(3 if one.gapped else one.width for one in self.contacts)
+        return tuple(3 if contact.gapped else contact.width for contact in self.contacts)
 
     def sizes(self) -> dict[str, tuple[int, ...]]:
         """Return the shapes of the terms, by the names of their memory."""
@@ -138,8 +138,8 @@ class ContactSystem:
         """Return the contacts as arrays; `rank` is that of the constraint rows, with their sizes, where it is known."""
         k, tables, several = self.k, [np.zeros(0)], self.contacts
         law, numbers = np.full(k, OTHER, np.int64), np.zeros((k, 6))
-        for i, one in enumerate(several):
-            law[i], numbers[i] = _law(one.law, tables)
+        for i, contact in enumerate(several):
+            law[i], numbers[i] = _law(contact.law, tables)
         place = np.cumsum(self.holonomic) - 1
         return {
             "gapped": _array([c.gapped for c in several], bool), "load_row": _array([c.row for c in several], np.int64),
@@ -173,7 +173,7 @@ def _law(law: Law, tables: list[Array]) -> tuple[int, Array]:
         numbers[:2] = law.static_limit, law.decay
         return HYPERBOLIC, numbers
     if type(law) is Tabulated:
-        first = sum(each.size for each in tables)
+        first = sum(table.size for table in tables)
         numbers[:3] = law.static(), first, law.speeds.size
         tables += [np.asarray(law.speeds, float), np.asarray(law.forces, float)]
         return TABULATED, numbers
@@ -195,34 +195,34 @@ class RubbingRows(NamedTuple):
 def split_contacts(contacts: Any) -> tuple[list[Any], list[FrictionContact]]:
     """Return what may touch, and contacts with dry friction, of a list that `simulate` was given for a mechanism."""
     several = [] if contacts is None else contacts if isinstance(contacts, Sequence) else [contacts]
-    rubbing = [one for one in several if isinstance(one, FrictionContact)]
-    return [one for one in several if not isinstance(one, FrictionContact)], rubbing
+    rubbing = [contact for contact in several if isinstance(contact, FrictionContact)]
+    return [contact for contact in several if not isinstance(contact, FrictionContact)], rubbing
 
 
-def rubbing_rows(mechanism: Any, one: FrictionContact) -> RubbingRows:
+def rubbing_rows(mechanism: Any, contact: FrictionContact) -> RubbingRows:
     """Return the rows of a contact with dry friction of a mechanism: numbers, along its velocities."""
-    n, wanted = mechanism.nv, f"contact {one.name!r}: of a mechanism"
-    if isinstance(one, Unilateral):
+    n, wanted = mechanism.nv, f"contact {contact.name!r}: of a mechanism"
+    if isinstance(contact, Unilateral):
         raise ModelError(f"{wanted} Contact(shape, other) may touch, not Unilateral")
-    if isinstance(one, JointFriction):
+    if isinstance(contact, JointFriction):
         names = tuple(mechanism.coordinates)
-        known = one.along in names if isinstance(one.along, str) else 0 <= one.along < n
+        known = contact.along in names if isinstance(contact.along, str) else 0 <= contact.along < n
         if not known:
-            raise ModelError(f"{wanted} `along` is one of its velocities, {names}, not {one.along!r}")
-        rows = np.eye(n)[[names.index(one.along) if isinstance(one.along, str) else one.along]]
+            raise ModelError(f"{wanted} `along` is one of its velocities, {names}, not {contact.along!r}")
+        rows = np.eye(n)[[names.index(contact.along) if isinstance(contact.along, str) else contact.along]]
     else:
         try:
-            rows = np.asarray(one.along, dtype=float).reshape(one.directions, -1)
+            rows = np.asarray(contact.along, dtype=float).reshape(contact.directions, -1)
         except (TypeError, ValueError) as error:
             raise ModelError(f"{wanted} `along` is a row of {n} numbers, or two: {error}") from error
     if rows.shape[1] != n or not np.isfinite(rows).all() or not rows.any(axis=1).all():
         raise ModelError(f"{wanted} `along` is a row of {n} finite numbers, not all zero, or two of them")
-    if isinstance(one, Coulomb) and one.normal not in mechanism.names:
+    if isinstance(contact, Coulomb) and contact.normal not in mechanism.names:
         raise ModelError(
-            f"{wanted} `normal` is one of its constraint rows, {tuple(mechanism.names)}, not {one.normal!r}"
+            f"{wanted} `normal` is one of its constraint rows, {tuple(mechanism.names)}, not {contact.normal!r}"
         )
-    surface, load = [one.part("surface", j) for j in range(len(rows))], getattr(one, "load", 1.0)
-    if not all(is_number(x) and np.isfinite(x) for x in (*surface, load)) or load < 0.0 or one.drift is not None:
+    surface, load = [contact.part("surface", j) for j in range(len(rows))], getattr(contact, "load", 1.0)
+    if not all(is_number(x) and np.isfinite(x) for x in (*surface, load)) or load < 0.0 or contact.drift is not None:
         raise ModelError(
             f"{wanted} surface= and load= are finite numbers, load= is not negative, and there is no drift="
         )
@@ -248,10 +248,10 @@ def mechanism_contacts(
             ContactData(f"friction of {mechanism.coordinates[j]}", False, Dry(float(limits[j])), 1) for j in places
         ]
         rubbing = [RubbingRows(np.eye(mechanism.nv)[[j]], np.zeros(1)) for j in places]
-    rubbing += [rubbing_rows(mechanism, one) for one in more]
-    contacts += [_data(one, tuple(mechanism.names)) for one in more]
+    rubbing += [rubbing_rows(mechanism, contact) for contact in more]
+    contacts += [_data(contact, tuple(mechanism.names)) for contact in more]
     _refuse_twice(contacts, tuple(mechanism.names))
-    described = [(each.rows.tolist(), each.surface.tolist(), each.load) for each in rubbing]
+    described = [(rubs.rows.tolist(), rubs.surface.tolist(), rubs.load) for rubs in rubbing]
     key = (
         "simulate", mechanism.content(), "contact terms", repr([_described(pair) for pair in pairs]), repr(described)
     )  # fmt: skip
@@ -296,17 +296,17 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: lis
             gap, row, drift, axis = _pair(pair, frames, q, v, n)
         gaps, rows, drifts, axes = [*gaps, gap], [*rows, row], [*drifts, drift], [*axes, axis]
     surfaces, loads = [ca.SX.zeros(3 * len(pairs))], [1.0] * len(pairs)
-    for each in rubbing:
+    for rubs in rubbing:
         row, surface = ca.SX.zeros(3, n), ca.SX.zeros(3)
-        for j in range(len(each.rows)):
-            row[1 + j, :], surface[1 + j] = ca.SX(each.rows[j]).T, each.surface[j]
+        for j in range(len(rubs.rows)):
+            row[1 + j, :], surface[1 + j] = ca.SX(rubs.rows[j]).T, rubs.surface[j]
         gaps, rows, drifts, axes = (
             [*gaps, ca.SX(0)],
             [*rows, row],
             [*drifts, ca.SX.zeros(3)],
             [*axes, ca.SX.zeros(3, 3)],
         )
-        surfaces, loads = [*surfaces, surface], [*loads, each.load]
+        surfaces, loads = [*surfaces, surface], [*loads, rubs.load]
     k = len(gaps)
     if k:
         W = ca.vertcat(*rows)
@@ -376,9 +376,9 @@ def _pair(pair: ContactPair, frames: dict[str, tuple[ca.SX, ...]], q: ca.SX, v: 
     rows = axes @ (J - ca.skew(arm1) @ frame[3] - J2 + ca.skew(arm2) @ two[3])
     shift = drift - drift2 + ca.cross(frame[5], arm1) - ca.cross(two[5], arm2)
     shift = shift - pair.ball.radius * ca.cross(frame[6], turning) - pair.other.radius * ca.cross(two[6], turning)
-    found = axes @ shift
-    found[0] = ca.dot(normal, drift - drift2) + distance * ca.dot(turning, turning)
-    return distance - pair.ball.radius - pair.other.radius, rows, found, axes
+    rates = axes @ shift
+    rates[0] = ca.dot(normal, drift - drift2) + distance * ca.dot(turning, turning)
+    return distance - pair.ball.radius - pair.other.radius, rows, rates, axes
 
 
 def _tangents(n: ca.SX) -> ca.SX:
@@ -396,36 +396,43 @@ def _tangents(n: ca.SX) -> ca.SX:
 # Lagrangians and matrices: contacts of `dalembert.friction`.
 
 
-def _data(one: FrictionContact, names: tuple[str, ...]) -> ContactData:
+def _data(contact: FrictionContact, names: tuple[str, ...]) -> ContactData:
     """Return one contact with friction as the engine reads it."""
-    if isinstance(one, Unilateral):
+    if isinstance(contact, Unilateral):
         return ContactData(
-            one.name, True, one.law, one.directions, restitution=one.restitution, poisson=one.impact == "poisson"
+            contact.name,
+            True,
+            contact.law,
+            contact.directions,
+            restitution=contact.restitution,
+            poisson=contact.impact == "poisson",
         )
-    if isinstance(one, Coulomb):
-        return ContactData(one.name, False, one.law, one.directions, names.index(one.normal), one.unilateral)
-    return ContactData(one.name, False, one.law, one.directions)
+    if isinstance(contact, Coulomb):
+        return ContactData(
+            contact.name, False, contact.law, contact.directions, names.index(contact.normal), contact.unilateral
+        )
+    return ContactData(contact.name, False, contact.law, contact.directions)
 
 
 def _several(system: Any) -> list[ContactData]:
     """Return the contacts of a system; two of them share no normal."""
-    found = [_data(one, system.names) for one in (*system.contacts, *getattr(system, "unilateral", ()))]
-    _refuse_twice(found, tuple(system.names))
-    return found
+    data = [_data(contact, system.names) for contact in (*system.contacts, *getattr(system, "unilateral", ()))]
+    _refuse_twice(data, tuple(system.names))
+    return data
 
 
 def _refuse_twice(contacts: list[ContactData], names: tuple[str, ...]) -> None:
     """Refuse two contacts of one name, and two whose normal is the same row."""
     called, taken = set[str](), set[int]()
-    for one in contacts:
-        if one.name in called:
-            raise ModelError(f"two contacts are called {one.name!r}: give one of them another name")
-        if one.row >= 0 and one.row in taken:
+    for contact in contacts:
+        if contact.name in called:
+            raise ModelError(f"two contacts are called {contact.name!r}: give one of them another name")
+        if contact.row >= 0 and contact.row in taken:
             raise ModelError(
-                f"contact {one.name!r}: the row {names[one.row]!r} is the normal of another contact already"
+                f"contact {contact.name!r}: the row {names[contact.row]!r} is the normal of another contact already"
             )
-        called.add(one.name)
-        taken.add(one.row)
+        called.add(contact.name)
+        taken.add(contact.row)
 
 
 def lagrangian_contacts(system: Any) -> ContactSystem:
@@ -452,9 +459,9 @@ def trace_lagrangian(system: Any) -> ca.Function:
             outputs["phi"] = e.constraint
     n = s.v.numel()
     rows, velocity, shift, column = [], [], [], 0
-    for one in system.contacts:
+    for contact in system.contacts:
         row, u, d = ca.SX.zeros(3, n), ca.SX.zeros(3), ca.SX.zeros(3)
-        for j in range(one.directions):
+        for j in range(contact.directions):
             row[1 + j, :] = contacts.rows[column, :]
             u[1 + j], d[1 + j] = contacts.velocity[column], contacts.drift[column]
             column += 1
@@ -485,19 +492,19 @@ def other_contacts(system: Any) -> ContactSystem:
 
     def terms(q: Array, v: Array, t: float) -> dict[str, Array]:
         A = np.asarray(system.jacobian(q, t), float).reshape(m, n)
-        found = {"M": system.mass_matrix(q, t), "bias": system.bias(q, v, t), "A": A, "drift": system.drift(q, v, t)}
-        found["psi"] = (
+        values = {"M": system.mass_matrix(q, t), "bias": system.bias(q, v, t), "A": A, "drift": system.drift(q, v, t)}
+        values["psi"] = (
             rate(q, v, t) if rate is not None else (A @ v if getattr(system, "rows_rest", False) else np.zeros(m))
         )
         if any(holonomic):
-            found["phi"] = system.constraint(q, t)
+            values["phi"] = system.constraint(q, t)
         W, u, shift = np.zeros((3 * k, n)), np.zeros(3 * k), np.zeros(3 * k)
         gaps, load = np.zeros(k), np.ones(k)
         if rubbing:
             velocity, rows, drift, load[:rubbing] = system.contact_terms(q, v, t)
             column = 0
-            for i, one in enumerate(contacts[:rubbing]):
-                for j in range(one.width):
+            for i, contact in enumerate(contacts[:rubbing]):
+                for j in range(contact.width):
                     W[3 * i + 1 + j], u[3 * i + 1 + j], shift[3 * i + 1 + j] = (
                         rows[column],
                         velocity[column],
@@ -507,7 +514,7 @@ def other_contacts(system: Any) -> ContactSystem:
         if k > rubbing:
             first = 3 * rubbing
             gaps[rubbing:], u[first:], W[first:], shift[first:] = system.gap_terms(q, v, t)
-        return found | {"W": W, "u": u, "shift": shift, "gaps": gaps, "load": load}
+        return values | {"W": W, "u": u, "shift": shift, "gaps": gaps, "load": load}
 
     return ContactSystem(system, n, n, tuple(system.names), holonomic or (False,) * m, contacts, function=terms)
 
@@ -517,12 +524,12 @@ def law_function(contacts: ContactSystem) -> ca.Function | None:
     q, v, t = ca.SX.sym("q", contacts.nq), ca.SX.sym("v", contacts.n), ca.SX.sym("t")
     speeds = ca.SX.sym("speeds", contacts.k)
     kinetic, static = ca.SX.zeros(contacts.k), ca.SX.zeros(contacts.k)
-    for i, one in enumerate(contacts.contacts):
-        if _law(one.law, [np.zeros(0)])[0] != OTHER:
+    for i, contact in enumerate(contacts.contacts):
+        if _law(contact.law, [np.zeros(0)])[0] != OTHER:
             continue
-        if type(one.law) is not ExpressionLaw:
+        if type(contact.law) is not ExpressionLaw:
             return None
-        law: Any = one.law
+        law: Any = contact.law
         groups = (
             [x if law._static.size1_in(j) else ca.SX(0, 1) for j, x in enumerate((q, v, t))] if law.needs_state else []
         )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.friction.laws import laws
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
 from dalembert.simulate.contact.array_loops import copy_to, dot, factor, substitute
@@ -23,6 +24,10 @@ DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)
 # Laws.
 
 
+stribeck, hyperbolic = nested(laws.stribeck), nested(laws.hyperbolic)
+"""The formulas of laws, compiled."""
+
+
 @nested
 def kinetic(w, i, s):
     """Return T_k at a speed s >= 0."""
@@ -34,9 +39,9 @@ def kinetic(w, i, s):
     if law == DRY:
         return p[1]
     if law == STRIBECK:
-        return p[1] + (p[0] - p[1]) * np.exp(-((s / p[2]) ** p[3])) + p[4] * s
+        return stribeck(s, p[0], p[1], p[2], p[3], p[4])
     if law == HYPERBOLIC:
-        return p[0] / (1.0 + p[1] * s)
+        return hyperbolic(s, p[0], p[1])
     if law == TABULATED:
         first, count = int(p[1]), int(p[2])
         if s >= law_tables[first + count - 1]:

@@ -63,7 +63,7 @@ POLYNOMIAL, EARLY = 4.0, 1e-3
 """Error of the polynomial in tolerances, first look at what opens as a part of the step."""
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Bounds on the motion of shapes (see `bounds.py`), and the first zero that they leave possible.
+# Bounds on the motion of shapes (see `geometry.py`), and the first zero that they leave possible.
 
 
 @nested
@@ -163,7 +163,7 @@ def least_value(a_s, a_g, a_r, b_s, b_g, b_r, L, K):
 
 
 @nested
-def isolate(w, i, h, start, end, L, within, width, slack, found):
+def isolate(w, i, h, start, end, L, within, width, slack, bracket):
     """Isolate the first zero of gap i between two points (s, g, g', room); write low and high into found (2, 4).
 
     Return 1 where there is one, 0 where there is none, -1 where it is certain only up to found[1]. `within` bounds the
@@ -180,15 +180,15 @@ def isolate(w, i, h, start, end, L, within, width, slack, found):
         K = within if speed == 0.0 or speed * piece < a[3] else np.inf
         small = piece <= width or L * piece <= GRAZING
         if b[1] <= 0.0 and (small or 0.5 * (a[2] + b[2] + K * piece) < 0.0):
-            copy_to(found[0], a)
-            copy_to(found[1], b)
+            copy_to(bracket[0], a)
+            copy_to(bracket[1], b)
             return 1
         if b[1] > 0.0 and (small or least_value(a[0], a[1], a[2], b[0], b[1], b[2], L, K) > -GRAZING):
             copy_to(a, b)
             top -= 1
             continue
         if looks == MOST_LOOKS or top == 63:
-            copy_to(found[1], a)
+            copy_to(bracket[1], a)
             return -1
         looks += 1
         s = 0.5 * (a[0] + b[0])
@@ -248,11 +248,11 @@ def gap_in(w, i, h, ready):
         code, at, struck, opened = opens(w, i, h, start, end, L, K)
         if not opened:
             return code, at, struck
-    found = np.zeros((2, 4))
+    bracket = np.zeros((2, 4))
     for _ in range(TRIALS):
-        verdict_of = isolate(w, i, h, start, end, L, within, width, slack, found)
+        verdict_of = isolate(w, i, h, start, end, L, within, width, slack, bracket)
         if verdict_of <= 0:
-            certain = h if verdict_of == 0 else found[1, 0]
+            certain = h if verdict_of == 0 else bracket[1, 0]
             if certain >= h:
                 copy_to(q1, end_q)
                 copy_to(v1, end_v)
@@ -263,14 +263,14 @@ def gap_in(w, i, h, ready):
                 return UNCERTAIN_GAP, h, False
             return SOUND, certain, False
         # near the zero of the polynomial a bracket of steps of full order is small at once
-        low, g_low, high, g_high, code, sure = pinch(w, i, h, found)
+        low, g_low, high, g_high, code, sure = pinch(w, i, h, bracket)
         if code != SOUND:
             return code, h, False
         if sure:
             code, at = locate(w, GAP, i, 1.0, low, high, g_low, g_high, width)
             return code, at, True
         # else the bracket on the polynomial, by steps of full order
-        code, low, g_low, high, g_high = stepped_bracket(w, i, h, start, found)
+        code, low, g_low, high, g_high = stepped_bracket(w, i, h, start, bracket)
         if code != SOUND:
             return code, h, False
         if g_high > 0.0:
@@ -314,10 +314,10 @@ def opens(w, i, h, start, end, L, K):
 
 
 @nested
-def stepped_bracket(w, i, h, start, found):
+def stepped_bracket(w, i, h, start, bracket):
     """Return how it ended, and the bracket of a zero of gap i on the polynomial, its gaps by steps of full order."""
     stages = matrix(w, AT.stages)
-    low, g_low, high, g_high = found[0, 0], found[0, 1], found[1, 0], found[1, 1]
+    low, g_low, high, g_high = bracket[0, 0], bracket[0, 1], bracket[1, 0], bracket[1, 1]
     kept_stages = stages.copy()
     if high < h:
         code, g_high = guard(w, GAP, i, 1.0, high)
@@ -335,13 +335,13 @@ def stepped_bracket(w, i, h, start, found):
 
 
 @nested
-def pinch(w, i, h, found):
+def pinch(w, i, h, bracket):
     """Look by two steps of full order for a zero of gap i beside that of the step's polynomial in a bracket.
 
     Return the bracket (low, gap there, high, gap there), how it ended, and whether the zero is in it.
     """
     stages = matrix(w, AT.stages)
-    low, g_low, high, g_high = found[0, 0], found[0, 1], found[1, 0], found[1, 1]
+    low, g_low, high, g_high = bracket[0, 0], bracket[0, 1], bracket[1, 0], bracket[1, 1]
     a, b, ga, gb = low / h, high / h, g_low, g_high
     s = b
     for _ in range(60):
@@ -417,7 +417,7 @@ def accepted_in_cells(w, h):
     ends, first, K_kept = np.zeros(count), h, stages.copy()
     for f in range(count):
         ends[f] = room_in(w, f) if closed[field_pair[f]] else 0.0
-    found = False
+    crosses = False
     for f in range(count):
         if ends[f] >= 0.0 or (ends[f] >= -OUTSIDE and not leaving[f]):
             continue
@@ -434,8 +434,8 @@ def accepted_in_cells(w, h):
             back *= 2.0
         if code != SOUND:
             return code, h, False
-        first, found = min(first, before), True
-    if not found:
+        first, crosses = min(first, before), True
+    if not crosses:
         return SOUND, h, False
     if first > 0.0:
         code, _ = shot(w, first, True)

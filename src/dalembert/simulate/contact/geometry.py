@@ -71,8 +71,8 @@ class Geometry:
     def state(self, q: Array, v: Array, t: float = 0.0) -> State:
         """Evaluate everything at a state."""
         n = self.mechanism.nv
-        found = dict(zip((port.name for port in self.kernel.outputs), self._call(q, v, t), strict=True))
-        frames = found.get("frames", np.zeros(0)).reshape(len(self.frames), 18 + 6 * n)
+        outputs = dict(zip((port.name for port in self.kernel.outputs), self._call(q, v, t), strict=True))
+        frames = outputs.get("frames", np.zeros(0)).reshape(len(self.frames), 18 + 6 * n)
         k = len(self.pairs)
         gaps, W, drift, axes = np.zeros(k), np.zeros((3 * k, n)), np.zeros(3 * k), np.zeros((k, 3, 3))
         if self.planes.index.size:
@@ -87,12 +87,14 @@ class Geometry:
                 gaps[i], W[part], drift[part], axes[i] = _two_spheres(pair, moving, n)
             else:
                 gaps[i], W[part], drift[part], axes[i] = _on_ground(pair, moving[pair.ball.frame])
-        A = found.get("A", np.zeros(0)).reshape(self.rows, n)
-        return State(found["M"].reshape(n, n), found["bias"], A, found.get("drift", np.zeros(0)), gaps, W, drift, axes)
+        A = outputs.get("A", np.zeros(0)).reshape(self.rows, n)
+        return State(
+            outputs["M"].reshape(n, n), outputs["bias"], A, outputs.get("drift", np.zeros(0)), gaps, W, drift, axes
+        )
 
     def _call(self, q: Array, v: Array, t: float) -> tuple[Array, ...]:
-        found = self.kernel(q, v, np.array([t]))
-        return found if isinstance(found, tuple) else (found,)
+        outputs = self.kernel(q, v, np.array([t]))
+        return outputs if isinstance(outputs, tuple) else (outputs,)
 
     def foot(self, q: Array, i: int) -> Array:
         """Return the place (3,) on the heightfield of pair i that its touching point is over."""
@@ -105,12 +107,12 @@ class Geometry:
         """Return r omega of the spheres of every pair, both sides added, (k, 3)."""
         moving = self._moving(q, v) if self.frames else {}
         balls = [[ball for ball in (pair.ball, pair.other) if ball is not None] for pair in self.pairs]
-        found = [sum((b.radius * moving[b.frame].w for b in each), np.zeros(3)) for each in balls]
-        return np.array(found).reshape(len(self.pairs), 3)
+        turns = [sum((b.radius * moving[b.frame].w for b in spheres), np.zeros(3)) for spheres in balls]
+        return np.array(turns).reshape(len(self.pairs), 3)
 
     def _moving(self, q: Array, v: Array) -> dict[str, _Frame]:
-        found = dict(zip((port.name for port in self.kernel.outputs), self._call(q, v, 0.0), strict=True))
-        rows = found["frames"].reshape(len(self.frames), -1)
+        outputs = dict(zip((port.name for port in self.kernel.outputs), self._call(q, v, 0.0), strict=True))
+        rows = outputs["frames"].reshape(len(self.frames), -1)
         return {name: _Frame(row, v.size, v) for name, row in zip(self.frames, rows, strict=True)}
 
     def gaps(self, q: Array) -> Array:
@@ -194,29 +196,29 @@ def _on_ground(pair: ContactPair, frame: _Frame) -> tuple[float, Array, Array, A
     axes = tangents(n)
     arm = -ball.radius * n
     rows = axes @ (J - _skew(arm) @ frame.Jw)
-    found = axes @ (drift + np.cross(frame.w_drift, arm))
-    found[0] -= 2.0 * n[2] * field.twist(foot) * speed[0] * speed[1]
-    return gap, rows, found, axes
+    rates = axes @ (drift + np.cross(frame.w_drift, arm))
+    rates[0] -= 2.0 * n[2] * field.twist(foot) * speed[0] * speed[1]
+    return gap, rows, rates, axes
 
 
 def _two_spheres(pair: ContactPair, moving: dict[str, _Frame], n: int) -> tuple[float, Array, Array, Array]:
-    one: Any = pair.ball
-    two: Any = pair.other
-    a, b = moving[one.frame], moving[two.frame]
-    (c1, J1, v1, d1), (c2, J2, v2, d2) = a.centre(one), b.centre(two)
+    ball: Any = pair.ball
+    other: Any = pair.other
+    a, b = moving[ball.frame], moving[other.frame]
+    (c1, J1, v1, d1), (c2, J2, v2, d2) = a.centre(ball), b.centre(other)
     line = c1 - c2
     distance = float(np.linalg.norm(line))
     normal = line / distance if distance > 0.0 else np.array([0.0, 0.0, 1.0])
     axes = tangents(normal)
     relative = v1 - v2
     turning = (relative - (normal @ relative) * normal) / max(distance, np.finfo(float).tiny)
-    arm1, arm2 = -one.radius * normal, two.radius * normal
+    arm1, arm2 = -ball.radius * normal, other.radius * normal
     rows = axes @ (J1 - _skew(arm1) @ a.Jw - J2 + _skew(arm2) @ b.Jw)
     drift = d1 - d2 + np.cross(a.w_drift, arm1) - np.cross(b.w_drift, arm2)
-    drift = drift - one.radius * np.cross(a.w, turning) - two.radius * np.cross(b.w, turning)
-    found = axes @ drift
-    found[0] = normal @ (d1 - d2) + distance * (turning @ turning)
-    return distance - one.radius - two.radius, rows, found, axes
+    drift = drift - ball.radius * np.cross(a.w, turning) - other.radius * np.cross(b.w, turning)
+    rates = axes @ drift
+    rates[0] = normal @ (d1 - d2) + distance * (turning @ turning)
+    return distance - ball.radius - other.radius, rows, rates, axes
 
 
 def tangents(n: Array) -> Array:
@@ -253,6 +255,42 @@ def trace_contacts(mechanism: Mechanism, frames: tuple[str, ...]) -> ca.Function
 def _asked(mechanism: Mechanism, what: str, **options: Any) -> ca.Function:
     request = requests()[what]
     return request.trace(mechanism, **{**request.options, **options})
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Chains of joints, for bounds on the motion of shapes within a step: speeds and accelerations of their centres.
+#
+# Symbols: along the chain from the ground to a shape, W angular speed, B angular acceleration of a link, l length of a
+# piece that moves with it, x way of a sliding joint; w, b relative angular speed and acceleration of a joint, u, c
+# relative linear ones; all are largest values within the step:
+#
+#     speed        += W l              acceleration += (B + W^2) l                of every rigid piece
+#     speed        += W x + u          acceleration += (B + W^2) x + 2 W u + c    of every joint that slides
+#     W += w,  B += b + W w                                                       of every joint that turns
+#
+# `gap_loops.ball_bounds` sums them up. The configuration does not enter but for the ways of sliding joints, so that a
+# bar may turn many times in a step. The speeds of the joints themselves are what the stages of the step say
+# (`gap_loops.gap_bounds`): between two stages they change by at most the acceleration times half of their distance, and
+# accelerations are taken some times as large as any stage's (`between` of a method in `runge_kutta.py`).
+
+
+class Chain:
+    """Joints from the ground to a sphere, and the lengths between them."""
+
+    def __init__(self, mechanism: Mechanism, ball: Sphere) -> None:
+        m = mechanism.manifold
+        carried = {joint.child: (i, joint) for i, joint in enumerate(mechanism.joints)}
+        frame = mechanism.frame(ball.frame)
+        at = np.asarray(frame.placement.position) + np.asarray(frame.placement.rotation) @ np.array(ball.at)
+        self.end = float(np.linalg.norm(at))
+        self.links: list[tuple[Any, slice, slice, float, float]] = []
+        body = frame.body
+        while body in carried:
+            i, joint = carried[body]
+            q, v = slice(int(m.q_start[i]), int(m.q_start[i + 1])), slice(int(m.v_start[i]), int(m.v_start[i + 1]))
+            before, behind = (np.linalg.norm(p.position) for p in (joint.placement, joint.child_placement))
+            self.links.insert(0, (joint, q, v, float(before), float(behind)))
+            body = joint.parent
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -396,20 +396,20 @@ def first_watched(w, h, watched, loose, ready, fired):
     least = max(LEAST_PIECE, tolerance / h)
     i, added = 0, 0
     while i < count - 1:
-        found = verdict(s[:count], g[:count, :total], count, i, least)
-        if found >= 0:
+        piece = verdict(s[:count], g[:count, :total], count, i, least)
+        if piece >= 0:
             if added >= 200 or count >= s.size - 1:
                 tally[UNRESOLVED] += 1
-                found = CROSSING
+                piece = CROSSING
             else:
-                at = s[found] + SPLIT * (s[found + 1] - s[found])
+                at = s[piece] + SPLIT * (s[piece + 1] - s[piece])
                 if not node(w, h, at, watched, loose, slack, values):
                     return CALLBACK, h, -2
-                insert(s, g[:, :total], count, found, at, values, scale)
+                insert(s, g[:, :total], count, piece, at, values, scale)
                 count, added = count + 1, added + 1
-                i = min(i, found)
+                i = min(i, piece)
                 continue
-        if found != QUIET:
+        if piece != QUIET:
             code, best, who = first_crossing(w, h, s[i], s[i + 1], g[i], g[i + 1], watched, loose, fired, tolerance)
             if code != SOUND:
                 return code, h, -2

@@ -145,10 +145,10 @@ def sticks_without_gap(w):
     """Return whether a row of the mode is the tangent of a contact without a gap."""
     mode_counts, kept, gapped = whole(w, AT.mode_counts), whole(w, AT.kept), flags(w, AT.gapped)
     m = matrix(w, AT.A).shape[0]
-    found = False
+    sticks = False
     for p in range(mode_counts[KEPT_ROWS]):
-        found = found or (kept[p] >= m and not gapped[(kept[p] - m) // 3])
-    return found
+        sticks = sticks or (kept[p] >= m and not gapped[(kept[p] - m) // 3])
+    return sticks
 
 
 @nested

@@ -129,7 +129,7 @@ def add_direction(Q, count, y, tolerance):
 def complement(Q, count, scale, out):
     """Write an orthonormal basis of what rows Q, columns scaled, do not see; return its size."""
     n = Q.shape[0]
-    y, found = np.zeros(n), 0
+    y, size = np.zeros(n), 0
     total = count
     while total < n:
         best, largest = -1, 0.0
@@ -145,11 +145,11 @@ def complement(Q, count, scale, out):
         if new == total:
             break
         for j in range(n):
-            out[found, j] = Q[total, j] * scale[j]
-        total, found = new, found + 1
+            out[size, j] = Q[total, j] * scale[j]
+        total, size = new, size + 1
     # orthonormal again after scaling
     basis, count = np.zeros((n, n)), 0
-    for b in range(found):
+    for b in range(size):
         copy_to(y, out[b])
         count = add_direction(basis, count, y, 0.0)
     for b in range(count):
@@ -258,8 +258,8 @@ def with_limbs(w, rows, count, taking, impulses, stiff):
         trace += M[j, j]
     for row in range(stiff.size):
         stiff[row] *= trace / n / largest if largest > 0.0 else 0.0
-    found = free_motions(w, fixing, fixed) if impulses else free_motions(w, kept, mode_counts[KEPT_ROWS])
-    for j in range(found):
+    free = free_motions(w, fixing, fixed) if impulses else free_motions(w, kept, mode_counts[KEPT_ROWS])
+    for j in range(free):
         rows[count] = m + W.shape[0] + j
         count += 1
     return count

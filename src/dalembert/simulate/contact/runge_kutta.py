@@ -20,8 +20,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from dalembert.simulate.dormand_prince import DOP853, RK45
-from dalembert.simulate.steppers.explicit import CLASSICAL
+from dalembert.simulate.dormand_prince import CLASSICAL, DOP853, RK45
 from dalembert.types import Array
 
 
@@ -77,13 +76,13 @@ def _arrays(
     wide[:, : np.shape(a)[1]] = np.asarray(a)[:s, :s]
     more_a, more_c = (np.zeros((0, s + 1)), np.zeros(0)) if more is None else more
     times = np.append(c, 1.0)
-    found = {
+    arrays = {
         "rk_a": wide, "rk_b": b, "rk_c": c, "rk_fifth": error,
         "rk_third": np.zeros(s + 1) if third is None else third, "rk_more_a": more_a, "rk_more_c": more_c,
         "rk_dense": np.zeros((0, s + 1)) if dense is None else dense, "rk_times": times,
     }  # fmt: skip
     order = np.argsort(times, kind="stable").astype(np.int64)
-    return {name: np.array(x, float) for name, x in found.items()} | {"rk_order": order}
+    return {name: np.array(x, float) for name, x in arrays.items()} | {"rk_order": order}
 
 
 def _dop853() -> RungeKutta:

@@ -116,7 +116,7 @@ class Heightfield:
     z: Any
 
     def __post_init__(self) -> None:
-        x, y, z = (floats(each, name) for each, name in ((self.x, "x"), (self.y, "y"), (self.z, "z")))
+        x, y, z = (floats(values, name) for values, name in ((self.x, "x"), (self.y, "y"), (self.z, "z")))
         if x.ndim != 1 or y.ndim != 1 or z.shape != (x.size, y.size) or min(x.size, y.size) < 2:
             raise ShapeError(f"heights must be (len(x), len(y)) with at least two each; they are {z.shape}")
         if not (np.isfinite(z).all() and (np.diff(x) > 0).all() and (np.diff(y) > 0).all()):
@@ -161,8 +161,8 @@ class Heightfield:
 
     def stored(self, heights: list[Array]) -> tuple[int, ...]:
         """Append coordinates and heights to a list of arrays; return where they begin in it and their sizes."""
-        first = sum(each.size for each in heights)
-        heights += [np.asarray(each, float).ravel() for each in (self.x, self.y, self.z)]
+        first = sum(values.size for values in heights)
+        heights += [np.asarray(values, float).ravel() for values in (self.x, self.y, self.z)]
         return first, first + self.x.size, first + self.x.size + self.y.size, self.x.size, self.y.size
 
     def steepness(self, radius: float) -> float:
@@ -291,21 +291,21 @@ def pairs_of(mechanism: Mechanism, contacts: Any, slots: int = 0) -> tuple[Conta
     With `slots` a sphere has that many pairs with a heightfield, for places that it touches at once: a floor, a wall.
     """
     several = contacts if isinstance(contacts, Sequence) else [contacts]
-    found: list[ContactPair] = []
-    for one in several:
-        if isinstance(one, Contact):
-            found += _of_contact(mechanism, one, slots)
-        elif isinstance(one, JointLimits):
-            found += _of_limits(mechanism, one)
+    pairs: list[ContactPair] = []
+    for contact in several:
+        if isinstance(contact, Contact):
+            pairs += _of_contact(mechanism, contact, slots)
+        elif isinstance(contact, JointLimits):
+            pairs += _of_limits(mechanism, contact)
         else:
-            raise ModelError(f"{one!r} is no contact; Contact(Sphere(frame), Plane()), JointLimits(), ... are")
-    names = [checked_name(each.name, "contact") for each in found]
+            raise ModelError(f"{contact!r} is no contact; Contact(Sphere(frame), Plane()), JointLimits(), ... are")
+    names = [checked_name(pair.name, "contact") for pair in pairs]
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"two contacts are called {name!r}: give one of them another name", subject=name)
-    if not found:
+    if not pairs:
         raise ModelError("contacts= holds nothing that could touch")
-    return tuple(found)
+    return tuple(pairs)
 
 
 def _of_contact(mechanism: Mechanism, c: Contact, slots: int) -> list[ContactPair]:
@@ -332,7 +332,7 @@ def _of_contact(mechanism: Mechanism, c: Contact, slots: int) -> list[ContactPai
 def _of_limits(mechanism: Mechanism, limits: JointLimits) -> list[ContactPair]:
     m = mechanism.manifold
     chosen = limits.joints or [joint.name for joint in mechanism.joints]
-    found: list[ContactPair] = []
+    pairs: list[ContactPair] = []
     for name in chosen:
         i = mechanism.joint_index(name)
         iq, iv = int(m.q_start[i]), int(m.v_start[i])
@@ -343,10 +343,10 @@ def _of_limits(mechanism: Mechanism, limits: JointLimits) -> list[ContactPair]:
         if limits.joints and not (single and some):
             raise ModelError(f"joint {name!r} has no limit that could be a stop")
         if single:
-            found += [
+            pairs += [
                 ContactPair(
                     f"{name} {word}", None, None, None, 0.0, limits.restitution, "newton", (iq, iv), sign, bound
                 )
                 for sign, bound, word in some
             ]
-    return found
+    return pairs

@@ -126,8 +126,8 @@ def fill_cells(gx, gy, z, c, reach, d2, places):
             hz = max(min(z00, z10, z01, z11) - c[2], c[2] - max(z00, z10, z01, z11), 0.0)
             d2[i - i0, j - j0] = np.inf
             if hx * hx + hy * hy + hz * hz < reach * reach:
-                found = nearest_in_cell(x0, x1, y0, y1, z00, z10, z01, z11, c, places[i - i0, j - j0])
-                d2[i - i0, j - j0] = found if found < reach * reach else np.inf
+                distance = nearest_in_cell(x0, x1, y0, y1, z00, z10, z01, z11, c, places[i - i0, j - j0])
+                d2[i - i0, j - j0] = distance if distance < reach * reach else np.inf
 
 
 @compiled
@@ -174,20 +174,20 @@ def nearest_places(gx, gy, z, c, reach, below, distance, normals, places):
         places[s, 0], places[s, 1], places[s, 2] = c[0], c[1], c[2] - distance[s]
     i0, i1 = span(gx, c[0], reach)
     j0, j1 = span(gy, c[1], reach)
-    d2, found = np.zeros((i1 - i0 + 1, j1 - j0 + 1)), np.zeros((i1 - i0 + 1, j1 - j0 + 1, 3))
-    fill_cells(gx, gy, z, c, reach, d2, found)
+    d2, feet = np.zeros((i1 - i0 + 1, j1 - j0 + 1)), np.zeros((i1 - i0 + 1, j1 - j0 + 1, 3))
+    fill_cells(gx, gy, z, c, reach, d2, feet)
     slack, n = NEARER * reach * reach, np.zeros(3)
     for s in range(distance.size):
         best = np.inf
         for i in range(d2.shape[0]):
             for j in range(d2.shape[1]):
-                if not d2[i, j] < best or not is_nearest(d2, found, i, j, gx, gy, i0, j0, slack):
+                if not d2[i, j] < best or not is_nearest(d2, feet, i, j, gx, gy, i0, j0, slack):
                     continue
-                set_normal(gx, gy, z, c, found[i, j], np.sqrt(d2[i, j]), sign, i0 + i, j0 + j, reach, n)
+                set_normal(gx, gy, z, c, feet[i, j], np.sqrt(d2[i, j]), sign, i0 + i, j0 + j, reach, n)
                 if is_new(n, normals, s):
                     best = d2[i, j]
                     distance[s] = sign * np.sqrt(best)
-                    normals[s], places[s] = n, found[i, j]
+                    normals[s], places[s] = n, feet[i, j]
         if best == np.inf or below:  # under ground the way out is one
             return
 

@@ -518,10 +518,10 @@ def touches(w):
     set_state(w, q0, v0)
     time[0] = clock[T]
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    found = False
+    touching = False
     for i in range(closed.size):
-        found = found or (gapped[i] and gaps[i] <= TOUCHING and velocity[3 * i] <= STILL)
-    return found
+        touching = touching or (gapped[i] and gaps[i] <= TOUCHING and velocity[3 * i] <= STILL)
+    return touching
 
 
 @nested

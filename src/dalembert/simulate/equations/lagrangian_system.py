@@ -525,7 +525,6 @@ def as_data(system: LagrangianSystem) -> dict[str, Any]:
 
 def from_data(data: dict[str, Any]) -> Lagrangian:
     """Return the Lagrangian that a file holds; symbols are new ones."""
-    from dalembert.model.lagrangian.contacts import derive_contacts
     from dalembert.model.lagrangian.lagrangian import Lagrangian
 
     function: ca.Function = data["function"]
@@ -536,14 +535,11 @@ def from_data(data: dict[str, Any]) -> Lagrangian:
     defaults = {
         name: values[int(a) : int(b)] for name, a, b in zip(data["parameters"], ends[:-1], ends[1:], strict=True)
     }
-    system: Any = object.__new__(Lagrangian)
-    system.parameters = Parameters(tuple(data["parameters"]), symbols, defaults)
-    system.symbols = Symbols(q, v, ca.SX(0, 1), t, system.parameters)
+    parameters = Parameters(tuple(data["parameters"]), symbols, defaults)
     matrices = dict(zip(MATRICES, function.call([q, v, t, column]), strict=True))
-    system.names, system.coordinates, system.contacts = tuple(data["names"]), tuple(data["coordinates"]), ()
-    system.unilateral = ()
-    system.expressions = Expressions(**matrices, names=system.names, holonomic=tuple(data["holonomic"]))
-    system._contact_expressions = derive_contacts(system.symbols, (), system.coordinates, system.names)
+    names, coordinates = tuple(data["names"]), tuple(data["coordinates"])
+    expressions = Expressions(**matrices, names=names, holonomic=tuple(data["holonomic"]))
+    system = Lagrangian.from_expressions(Symbols(q, v, ca.SX(0, 1), t, parameters), expressions, coordinates, names)
     memory_of(system, "time").get("function", lambda: function)
     return system
 

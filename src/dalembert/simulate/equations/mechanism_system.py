@@ -168,62 +168,66 @@ def _require_rates(mechanism: Mechanism) -> None:
 # whose error is of second order in the correction that follows, far below the tolerance that the correction keeps to.
 
 
-class Controlled:
-    """Forces of a controller in a system: expressions with tables, or a Python function as its linear model."""
+class ControllerForces:
+    """Forces of a controller as an expression: with tables, or a Python function as its linear model."""
 
-    controller: Controller
-    model: LinearModel | None
-    moving: Any
-    symbols: Symbols
-    place: Any
-
-    def _inputs(self) -> ca.SX | None:
-        """Return the symbols of the controller's tables, or of its linear model."""
-        n = self.moving.nv
-        count = self.controller.symbols.numel() if self.model is None else n + 2 * n * n
+    def __init__(
+        self, controller: Controller, n: int, configuration: Callable[[Array], Array], guarded: Callable[..., Any]
+    ) -> None:
+        self.controller, self.n = controller, n
+        function = controller.function
+        self.model = None if function is None else LinearModel(function, n, configuration, guarded)
+        count = controller.symbols.numel() if self.model is None else n + 2 * n * n
         # inputs need names that no coordinate has
-        return ca.vertcat(*(ca.SX.sym(f"input {k}") for k in range(count))) if count else None
+        self.inputs = ca.vertcat(*(ca.SX.sym(f"input {k}") for k in range(count))) if count else None
 
-    @property
-    def tau(self) -> ca.SX:
-        """The joint forces as an expression of x, v, t and the inputs."""
-        c, s, n = self.controller, self.symbols, self.moving.nv
+    def expression(self, s: Symbols, place: ca.SX) -> ca.SX:
+        """Return the joint forces as an expression of x, v, t and the inputs; `place` is q at x."""
+        c, n = self.controller, self.n
         if self.model is None:
-            old, new = ca.vertcat(c.t, c.q, c.v, c.symbols), ca.vertcat(s.t, self.place, s.v, s.u)
+            old, new = ca.vertcat(c.t, c.q, c.v, c.symbols), ca.vertcat(s.t, place, s.v, s.u)
             return ca.substitute(c.tau, old, new)
         K, D = (ca.reshape(s.u[n + k * n * n : n + (k + 1) * n * n], n, n).T for k in range(2))
         return s.u[:n] + K @ s.q + D @ s.v
 
     def known(self) -> dict[str, Any]:
         """Return tables, or the linear model, by the names of their symbols."""
-        names = [str(each) for each in ca.vertsplit(self.symbols.u)] if self.symbols.u.numel() else []
+        names = [str(symbol) for symbol in ca.vertsplit(self.inputs)] if self.inputs is not None else []
         if self.model is not None:
             return {name: StateInput(self.model, k) for k, name in enumerate(names)}
         return {names[k]: p for k, p in self.controller.signals.polynomials.items()}
 
 
-class ControlledSystem(Controlled, MechanismSystem):
+class ControlledSystem(MechanismSystem):
     """A mechanism whose joint forces a controller gives."""
 
     def __init__(self, mechanism: Mechanism, controller: Controller, guarded: Callable[..., Any]) -> None:
-        self.controller = controller
-        self.moving = mechanism
-        self.model = None if controller.function is None else LinearModel(self, guarded)
+        self.forces = ControllerForces(controller, mechanism.nv, self.configuration, guarded)
         super().__init__(mechanism, controller.t)
         self.own_controls = None
 
+    def _inputs(self) -> ca.SX | None:
+        """Return the symbols of what drives the mechanism."""
+        return self.forces.inputs
 
-class ControlledLagrangian(Controlled):
+    @property
+    def tau(self) -> ca.SX:
+        """The joint forces as an expression of x, v, t and the inputs."""
+        return self.forces.expression(self.symbols, self.place)
+
+
+class ControlledLagrangian:
     """A Lagrangian to whose forces a controller adds its own."""
 
     def __init__(self, system: LagrangianSystem, controller: Controller, guarded: Callable[..., Any]) -> None:
-        self.moving, self.controller = system, controller
+        self.moving = system
         self.coordinates, self.names, self.holonomic = system.coordinates, system.names, system.holonomic
         self.base, self.place = system.neutral(), system.q
-        self.model = None if controller.function is None else LinearModel(self, guarded)
-        inputs = self._inputs()
+        self.forces = ControllerForces(controller, system.nv, self.configuration, guarded)
+        inputs = self.forces.inputs
         self.symbols = replace(system.symbols, u=ca.SX(0, 1) if inputs is None else inputs)
-        self.expressions = replace(system.expressions, bias=system.expressions.bias - self.tau)
+        tau = self.forces.expression(self.symbols, self.place)
+        self.expressions = replace(system.expressions, bias=system.expressions.bias - tau)
 
     @property
     def parameters(self) -> Any:
@@ -243,13 +247,15 @@ class ControlledLagrangian(Controlled):
 class LinearModel:
     """c, K, D of a Python function at a state; the last state is kept for starts."""
 
-    def __init__(self, system: Any, guarded: Callable[..., Any]) -> None:
-        self.system, self.guarded = system, guarded
+    def __init__(
+        self, function: Callable[..., Any], n: int, configuration: Callable[[Array], Array], guarded: Callable[..., Any]
+    ) -> None:
+        self.function, self.n, self.configuration, self.guarded = function, n, configuration, guarded
         self.state = np.zeros(0)
 
     def __call__(self, t: float, x: Array | None) -> Array:
         """Return c, K by rows, D by rows."""
-        n = self.system.moving.nv
+        n = self.n
         if x is not None:
             self.state = x[: 2 * n].copy()
         here, tau = self.state, self._forces(t, self.state)
@@ -261,6 +267,5 @@ class LinearModel:
         return np.concatenate([tau - slopes @ here, slopes[:, :n].ravel(), slopes[:, n:].ravel()])
 
     def _forces(self, t: float, state: Array) -> Array:
-        n = self.system.moving.nv
-        q, v = self.system.configuration(state[:n]), state[n:]
-        return self.guarded(t, lambda: called(self.system.controller.function, t, q, v))  # type: ignore[arg-type]
+        q, v = self.configuration(state[: self.n]), state[self.n :]
+        return self.guarded(t, lambda: called(self.function, t, q, v))

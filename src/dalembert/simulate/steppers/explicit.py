@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.simulate.dormand_prince import DOP853, RK45
+from dalembert.simulate.dormand_prince import CLASSICAL, DOP853, RK45
 from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import LARGEST_TURN, ROTATIONS, rotation_places
 from dalembert.simulate.equations.codes import CODES, Codes
@@ -19,7 +19,7 @@ from dalembert.simulate.session import FIELDS, Session, rank_of
 from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import advance_loops as sample_loops
 from dalembert.simulate.steppers import explicit_loops as at
-from dalembert.simulate.steppers.explicit_events import note_signs, pass_events, say_unresolved
+from dalembert.simulate.steppers.explicit_events import note_signs, pass_events
 from dalembert.simulate.steppers.explicit_loops import (
     CALLBACK,
     DECLINED,
@@ -39,9 +39,6 @@ from dalembert.types import Array
 
 PAIRS = ("dop853", "dopri5")
 """Methods with an error estimate; being in the list is being tested."""
-
-CLASSICAL = np.array([[0.0, 0.0, 0.0, 0.0], [0.5, 0.0, 0.0, 0.0], [0.0, 0.5, 0.0, 0.0], [0.0, 0.0, 1.0, 0.0]])
-"""Stages of Runge's and Kutta's method of order 4."""
 
 
 def pair_of(method: str) -> RungeKuttaPair:
@@ -196,7 +193,7 @@ class Explicit:
                     f"{steps} between t = {first:.6g} s and {last:.6g} s had a wider tolerance, up to {widest:.1e} "
                     "times: errors did not fall with the step, as next to a singular configuration"
                 )
-            say_unresolved(s, int(self.nodes.counts[UNRESOLVED]))
+            s.say_unresolved(int(self.nodes.counts[UNRESOLVED]))
 
     def _segment(self, stop: float) -> None:
         """Begin a segment without jumps: K[0] sees the new piece of every table."""

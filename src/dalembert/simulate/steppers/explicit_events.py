@@ -26,13 +26,6 @@ if TYPE_CHECKING:
 # Zeros of event functions inside a step, on steps of full order: the plain face of `isolate_loops`.
 
 
-UNRESOLVED = (
-    "in {count} steps an event function changes too often to be followed, zeros may be missing: a function of rounding "
-    "alone, or set max_step below half its period"
-)
-"""What a run says of events that it could not isolate."""
-
-
 def event_values(work: Any, q: Array, v: Array, t: float) -> Array:
     """Return the values of all event functions at a state."""
     work.q[:], work.v[:], work.environment[0] = q, v, t
@@ -47,12 +40,6 @@ def stopped_by_non_finite(session: Session, values: Array, t: float) -> bool:
         name = session.watches[int(bad[0])].name
         session.stop("no solution", f"event {name!r} is {values[bad[0]]} between t = {t:.9g} s and the next step")
     return bool(bad.size)
-
-
-def say_unresolved(session: Session, count: int) -> None:
-    """Say that events may be missing."""
-    if count:
-        session.message = f"{session.message}; {UNRESOLVED.format(count=count)}".removeprefix("; ")
 
 
 def pieces(

@@ -11,11 +11,10 @@ from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.simulate.contact.complementarity import GAINED, NO_IMPULSES, Limbs, free_motion
 from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
-from dalembert.simulate.contact.samples import call_on_step, guarded
+from dalembert.simulate.contact.run_end import call_on_step, guarded
 from dalembert.simulate.contact.shapes import Heightfield, Plane
 from dalembert.simulate.equations.callbacks import called
-from dalembert.simulate.equations.codes import _kernel, _traced
-from dalembert.simulate.equations.evaluate import Chart, Forces
+from dalembert.simulate.equations.codes import Chart, Forces, _kernel, _traced
 from dalembert.simulate.equations.signals import SIGNALS
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.limits import ACCEPTED, CONFLICT, ON_THE_GRID, RESTING, TOUCHING

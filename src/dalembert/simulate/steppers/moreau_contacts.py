@@ -28,7 +28,7 @@ from dalembert.simulate.contact.equations import (
 from dalembert.simulate.contact.geometry import Geometry, State
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.contact.surface_loops import SLOTS
-from dalembert.simulate.equations.evaluate import Chart
+from dalembert.simulate.equations.codes import Chart
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.session import Session
 from dalembert.types import Array

@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.simulate.contact.complementarity import Inverse, complementarity, expansion, stiffened
+from dalembert.simulate.contact.complementarity import Inverse, complementarity, stiffened
 from dalembert.simulate.contact.geometry import State
+from dalembert.simulate.contact.impulse_loops import approaching, expansion
 from dalembert.simulate.limits import ACCEPTED, BEHIND, CONTRADICTING_IMPULSES, PENETRATION, STEP_GAIN, STILL
 from dalembert.simulate.steppers import moreau_loops as loop
-from dalembert.simulate.steppers.moreau_loops import approaching
 from dalembert.types import Array
 
 

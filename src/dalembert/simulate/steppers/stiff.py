@@ -23,7 +23,6 @@ from dalembert.simulate.limits import LATER, SLOPE_OF_STEP
 from dalembert.simulate.problem import Problem
 from dalembert.simulate.samples import asked_times
 from dalembert.simulate.session import Session, rank_of
-from dalembert.simulate.steppers.explicit_events import say_unresolved
 from dalembert.simulate.steppers.singularities import SINGULAR
 from dalembert.simulate.trajectory import start_of
 from dalembert.types import Array
@@ -133,7 +132,7 @@ GAUSS = np.array([0.5 - np.sqrt(3.0) / 6, 0.5 + np.sqrt(3.0) / 6])
 
 def work_along(controller: Controller, system: Any, result: Any, times: Array, start: float) -> tuple[Array, float]:
     """Return the work at `times` and at the end of a result that begins with the work `start`, joules."""
-    from dalembert.simulate.equations.evaluate import Forces
+    from dalembert.simulate.equations.codes import Forces
 
     m = system.moving
     if controller.kind == "none" and getattr(m, "is_conservative", True):
@@ -187,7 +186,7 @@ def prepared(session: Session, calls: StiffCalls) -> tuple[Any, Problem]:
     def make() -> tuple[Any, Problem]:
         form: Any = ControlledLagrangian if isinstance(m, LagrangianSystem) else ControlledSystem
         system = calls.system = form(m, law, calls.guarded)
-        return system, Problem(system, known=system.known(), events=calls.events())
+        return system, Problem(system, known=system.forces.known(), events=calls.events())
 
     return PROBLEMS.get((m.content(), values, law.content, *first), make) if shared else make()
 
@@ -220,7 +219,7 @@ class Stiff:
             self._plan_as_begun()
         while s.status == "completed" and self.t < s.settings.end:
             self._block()
-        say_unresolved(s, self.unresolved)
+        s.say_unresolved(self.unresolved)
 
     def _plan_as_begun(self) -> None:
         """Choose pivots where the run began, as it did: others would round otherwise, and not go on bit for bit."""
@@ -233,8 +232,8 @@ class Stiff:
         """Take steps until the block is full, and write them down."""
         s, settings = self.session, self.session.settings
         most = BLOCK if s.controller.function is None else min(BLOCK, CALLED_BLOCK)
-        if self.system.model is not None:
-            self.system.model.state = np.concatenate([self.x, self.v])
+        if self.system.forces.model is not None:
+            self.system.forces.model.state = np.concatenate([self.x, self.v])
         options: dict[str, Any] = {
             "rtol": settings.rtol, "atol": settings.atol, "method": settings.method,
             "max_step": settings.step or settings.largest_step, "max_steps": most,
@@ -403,7 +402,7 @@ def _samples(system: Any, result: Any, accelerations: Array, multipliers: Array,
 
 def _solved(session: Session, system: Any, t: Array, states: Array) -> dict[str, Array]:
     """Return samples at states beside the mesh, their accelerations solved for."""
-    from dalembert.simulate.equations.evaluate import Forces
+    from dalembert.simulate.equations.codes import Forces
 
     m, n = system.moving, system.moving.nv
     forces = Forces(session.controller)

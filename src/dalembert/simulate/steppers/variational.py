@@ -25,7 +25,7 @@ from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import FIELDS, Session, rank_of
 from dalembert.simulate.steppers import variational_loops as loop
 from dalembert.simulate.steppers.explicit import BLOCK, CALLED_BLOCK, SECONDS
-from dalembert.simulate.steppers.explicit_events import event_values, pieces, say_unresolved, stopped_by_non_finite
+from dalembert.simulate.steppers.explicit_events import event_values, pieces, stopped_by_non_finite
 from dalembert.simulate.steppers.explicit_loops import (
     CALLBACK,
     DECLINED,
@@ -306,7 +306,7 @@ class Variational:
                 pass
         finally:
             self._flush()
-            say_unresolved(s, int(self.nodes.counts[UNRESOLVED]))
+            s.say_unresolved(int(self.nodes.counts[UNRESOLVED]))
 
     def _start(self) -> None:
         s = self.session

@@ -57,9 +57,15 @@ class SolveCounts:
     def count(self, status: Int[Array, " N"]) -> None:
         """Add the outcomes of one call."""
         self.samples += len(status)
-        for outcome in OUTCOMES:
-            name = outcome.name.lower()
-            setattr(self, name, getattr(self, name) + int(np.count_nonzero(status == outcome)))
+        planned, refined, replanned, superlu, singular, nonfinite = (
+            int(np.count_nonzero(status == x)) for x in OUTCOMES
+        )
+        self.planned += planned
+        self.refined += refined
+        self.replanned += replanned
+        self.superlu += superlu
+        self.singular += singular
+        self.nonfinite += nonfinite
 
     def __str__(self) -> str:
         counts = ", ".join(f"{k} {v}" for k, v in vars(self).items() if v and k not in ("samples", "plans"))

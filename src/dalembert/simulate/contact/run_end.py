@@ -1,23 +1,65 @@
-"""Ridges of heightfields in boxes: a box touches with its corners alone, so a ridge may enter a face between them.
-
-Symbols: p + s d, s in [0, 1], an edge of the heightfield's grid in the axes of the box; h half lengths of its edges.
-
-No contact acts there, and no run may pass over it in silence: samples are looked through, and a ridge inside a box is a
-trouble of the run with its contact, time and depth.
-"""
+"""How runs with contacts end: what there is when something ends them, and ridges of heightfields inside boxes."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any
 
 import numpy as np
 
+from dalembert.errors import ModelError, SolvabilityError
 from dalembert.simulate.contact.shapes import Box, Contact, Heightfield
+from dalembert.simulate.equations.callbacks import CallError
 from dalembert.simulate.limits import INSIDE, INSIDE_PART
+from dalembert.simulate.session import Session
 from dalembert.types import Array
 
-if TYPE_CHECKING:
-    from dalembert.simulate.session import Session
+
+def call_on_step(session: Session, t: float, q: Array, v: Array) -> None:
+    """Call the user's function after a step; an error of it is named."""
+    if session.on_step is None:
+        return
+    try:
+        session.on_step(t, q.copy(), v.copy())
+    except CallError as failed:
+        said = f"{type(failed.error).__name__}: {failed.error}"
+        raise ModelError(f"on_step failed at t = {t:.9g} s: {said}") from failed.error
+
+
+@contextmanager
+def guarded(session: Session, time: Callable[[], float], finish: Callable[[], None]) -> Iterator[None]:
+    """Keep what there is, whatever ends the steps: no answer, an error in a Python function, the keyboard."""
+    try:
+        yield
+    except SolvabilityError as refused:
+        session.stop("no solution", str(refused))
+    except Exception as error:
+        session.extra["error"] = error, time()
+        session.stop("stopped", str(error))
+    finally:
+        finish()
+        if not session.blocks:
+            session.blocks.append(_start_alone(session))
+        say_ridges(session)
+
+
+def _start_alone(session: Session) -> dict[str, Array]:
+    """Return the initial state as the only sample: nothing is known there but itself."""
+    m, none = session.mechanism, np.zeros(1)
+    rows = {"acceleration": np.full((1, m.nv), np.nan), "multipliers": np.full((1, len(m.names)), np.nan)}
+    start = {"t": np.array([session.settings.start]), "q": session.q[None].copy(), "v": session.v[None].copy()}
+    return start | rows | {"work": none, "step": none.copy(), "heat": none.copy()}
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Ridges of heightfields in boxes: a box touches with its corners alone, so a ridge may enter a face between them.
+#
+# Symbols: p + s d, s in [0, 1], an edge of the heightfield's grid in the axes of the box; h half lengths of its edges.
+#
+# No contact acts there, and no run may pass over it in silence: samples are looked through, and a ridge inside a box is
+# a trouble of the run with its contact, time and depth.
+
 
 SAMPLES = np.stack(np.meshgrid(*[np.linspace(-1.0, 1.0, 9)] * 3, indexing="ij"), axis=-1).reshape(-1, 3)
 """Places of a box at which it is looked for ground, in halves of its edges; edges of the grid are looked at besides."""
@@ -32,8 +74,8 @@ def say_ridges(session: Session) -> None:
     """Mark a run in which a ridge enters a box: the deepest is named."""
     contacts = session.extra.get("contacts")
     several = contacts if isinstance(contacts, list | tuple) else [contacts]
-    found = [c for c in several if isinstance(c, Contact)]
-    boxes = [c for c in found if isinstance(c.shape, Box) and isinstance(c.other, Heightfield)]
+    shaped = [c for c in several if isinstance(c, Contact)]
+    boxes = [c for c in shaped if isinstance(c.shape, Box) and isinstance(c.other, Heightfield)]
     worst: tuple[float, str, float] | None = None
     for contact in boxes:
         for block in session.blocks:
