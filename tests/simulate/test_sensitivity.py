@@ -33,7 +33,7 @@ def disc(damping=0.3, friction=0.0):
 def test_a_linear_oscillator_in_closed_form():
     """x' = F x + B u: transitions are exponentials, and so are the derivatives by a constant torque and by I."""
     run = da.simulate(disc(), 4.0, [0.5], [0.2], force=[0.1], **TIGHT)
-    s = run.sensitivity(["q0", "v0", "force", "inertia:disc"])
+    s = run.sensitivity(["q0", "v0", "force", "inertia:disc", "stiffness:hinge"])
     F = np.array([[0.0, 1.0], [-10.0, -1.0]])
     for k in (1, len(run.t) // 2, -1):
         Phi = expm(F * run.t[k])
@@ -42,14 +42,16 @@ def test_a_linear_oscillator_in_closed_form():
         force = np.linalg.solve(F, (Phi - np.eye(2)) @ [0.0, 1 / 0.3])
         np.testing.assert_allclose([s["q", "force"][k, 0, 0], s["v", "force"][k, 0, 0]], force, atol=1e-9)
 
-    def end(inertia):
-        F = np.array([[0.0, 1.0], [-3.0 / inertia, -0.3 / inertia]])
+    def end(inertia, stiffness=3.0):
+        F = np.array([[0.0, 1.0], [-stiffness / inertia, -0.3 / inertia]])
         Phi = expm(F * run.t[-1])
         return Phi @ [0.5, 0.2] + np.linalg.solve(F, (Phi - np.eye(2)) @ [0.0, 0.1 / inertia])
 
     h = 1e-4
     slope = (8 * (end(0.3 + h) - end(0.3 - h)) - (end(0.3 + 2 * h) - end(0.3 - 2 * h))) / (12 * h)
     np.testing.assert_allclose([s[x, "inertia:disc"][-1, 0, 9] for x in ("q", "v")], slope, atol=1e-8)
+    slope = (8 * (end(0.3, 3 + h) - end(0.3, 3 - h)) - (end(0.3, 3 + 2 * h) - end(0.3, 3 - 2 * h))) / (12 * h)
+    np.testing.assert_allclose([s[x, "stiffness:hinge"][-1, 0, 0] for x in ("q", "v")], slope, atol=1e-8)
 
 
 def test_feedback_and_the_adjoint():

@@ -31,6 +31,7 @@ import numpy as np
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.first_use import LaterModule
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.parametric import PARAMETER_KINDS, split_name
 from dalembert.names import near_matches
 from dalembert.simulate.dormand_prince import DOP853
 from dalembert.simulate.equations.controller import Controller
@@ -233,20 +234,16 @@ class Variation:
         for name in names:
             if name == "force":
                 sizes[name] = mechanism.nv
-            elif isinstance(name, str) and name.startswith("inertia:"):
-                mechanism.body(name.removeprefix("inertia:"))
-                sizes[name] = 10
+            elif isinstance(name, str) and name.partition(":")[0] in PARAMETER_KINDS and ":" in name:
+                sizes[name] = _parameter_size(mechanism, name)
             elif name not in STARTS:
-                known = ("q0", "v0", "force")
                 raise ModelError(
-                    f"wrt={name!r} is nothing to differentiate a run by; there is 'q0', 'v0', 'force' and "
-                    "'inertia:<body>'",
-                    near=near_matches(str(name), known),
+                    f"wrt={name!r} is nothing to differentiate a run by; there is 'q0', 'v0', 'force' and parameters "
+                    "such as 'mass:<body>'",
+                    near=near_matches(str(name), ("q0", "v0", "force")),
                 )
         if not names or len(set(names)) < len(names):
-            raise ModelError(
-                "wrt names what a run is differentiated by, each once: 'q0', 'v0', 'force', 'inertia:<body>'"
-            )
+            raise ModelError("wrt names what a run is differentiated by, each once: 'q0', 'v0', 'force', 'mass:<body>'")
         return cls(run, mechanism, law, names, sizes)
 
     @property
@@ -273,6 +270,18 @@ class Variation:
             along, turning = (np.asarray(found[f"dvelocity_d{x}"]).reshape(n, n) for x in "vq")
         columns = {"q0": np.vstack([along, turning @ along]), "v0": np.vstack([none, along])}
         return {name: columns[name] for name in wanted}
+
+
+def _parameter_size(mechanism: Mechanism, name: str) -> int:
+    """Return how many numbers a parameter is; one that would open loops is refused."""
+    kind, part = split_name(name)
+    PARAMETER_KINDS[kind].value(mechanism, part)
+    if kind in ("length", "position") and any(mechanism.holonomic):
+        raise UnsupportedError(
+            f"{name!r} changes where constraints hold, and the start with them: which start belongs to which length is "
+            "yours to say; take differences of runs that you have assembled"
+        )
+    return PARAMETER_KINDS[kind].size
 
 
 def motion_of(asked: Variation) -> Callable[..., tuple[Array, Array, Array, Array]]:

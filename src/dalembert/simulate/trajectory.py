@@ -510,7 +510,8 @@ class Trajectory:
         ----------
         wrt
             "q0", "v0" (the start, along its tangent; on constraints projected onto what they allow), "force" (constant
-            joint forces beside those of the run), "inertia:<body>" (ten numbers, as in `Mechanism.derivatives`).
+            joint forces beside those of the run), and parameters: "mass:<body>", "inertia:<body>", "stiffness:<joint>",
+            ... as in `Mechanism.with_parameters`.
 
         Returns
         -------

@@ -10,7 +10,7 @@ import casadi as ca
 import scipy.sparse as sp
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.model.lagrangian.symbols import Parameters
+from dalembert.model.parameters import Parameters
 from dalembert.tableau.inputs import as_flag, as_mapping, as_scalar
 from dalembert.tableau.newton import NewtonStep
 from dalembert.tableau.structure.matching import Matching, match

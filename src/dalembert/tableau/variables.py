@@ -11,7 +11,8 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
-from dalembert.model.lagrangian.symbols import Parameters, as_column, symbol_column
+from dalembert.model.lagrangian.symbols import as_column, symbol_column
+from dalembert.model.parameters import Parameters
 from dalembert.names import near_matches
 from dalembert.tableau.inputs import as_list, as_mapping, as_names
 

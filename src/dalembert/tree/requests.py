@@ -205,7 +205,10 @@ def constraint_function(mechanism: Mechanism, name: str, inputs: Sequence[str], 
     symbols = {word: ca.SX.sym(word, size) for word, size in sizes.items()}
     rows = assemble(TreeKinematics(mechanism, tree, symbols["q"], symbols["v"], symbols["t"]))
     expressions = [ca.SX(getattr(rows, word)) for word in outputs]
-    return ca.Function(name, [symbols[word] for word in inputs], expressions, list(inputs), list(outputs))
+    columns, names = [symbols[word] for word in inputs], list(inputs)
+    if mechanism.parameter_column is not None:
+        columns, names = [*columns, mechanism.parameter_column], [*names, "parameters"]
+    return ca.Function(name, columns, expressions, names, list(outputs))
 
 
 def _motion(frames: set[str], moving: bool, tree: Tree, posed: list[Posed], q: Any, v: list[Any], a: list[Any]) -> Any:

@@ -52,7 +52,10 @@ def traced(
     q, v, x = (*scalars, *([still] * (3 - len(scalars))))
     results = algorithm(tree, pose_tree(tree, q), q, v, x)
     shapes = [as_expression(result) if result else ca.SX(0, 1) for result in results]
-    return ca.Function(name, symbols, shapes, list(arguments), list(outputs))
+    names = list(arguments)
+    if mechanism.parameter_column is not None:
+        symbols, names = [*symbols, mechanism.parameter_column], [*names, "parameters"]
+    return ca.Function(name, symbols, shapes, names, list(outputs))
 
 
 def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:

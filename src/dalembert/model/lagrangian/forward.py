@@ -23,7 +23,8 @@ from dalembert.types import Array
 if TYPE_CHECKING:
     from dalembert.model.lagrangian.derivation import Expressions
     from dalembert.model.lagrangian.lagrangian import Lagrangian
-    from dalembert.model.lagrangian.symbols import Parameters, Symbols
+    from dalembert.model.lagrangian.symbols import Symbols
+    from dalembert.model.parameters import Parameters
 
 # ----------------------------------------------------------------------------------------------------------------------
 # States handed to a Lagrangian system, checked: q, v, force, t, u and parameters, each single or a batch.

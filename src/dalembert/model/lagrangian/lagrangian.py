@@ -21,7 +21,8 @@ from dalembert.model.lagrangian.contacts import derive_contacts, derive_gaps, re
 from dalembert.model.lagrangian.derivation import Expressions, derive
 from dalembert.model.lagrangian.forward import States, conditioning_of, forward
 from dalembert.model.lagrangian.quantities import forward_function, quantity, refuse_unknown
-from dalembert.model.lagrangian.symbols import Parameters, Symbols
+from dalembert.model.lagrangian.symbols import Symbols
+from dalembert.model.parameters import Parameters
 from dalembert.model.requests import refuse_unhashable
 from dalembert.types import Array
 

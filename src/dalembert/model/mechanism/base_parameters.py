@@ -1,8 +1,8 @@
 """Base parameters: what of the masses and of the friction of a mechanism its motion and forces can tell.
 
-Symbols: pi (p,) ten inertial numbers of every body, then one number per velocity for each term of the joints; Y(q, v, a)
-regressor, tau = Y pi; Z a basis of null(A), so that Z^T tau = Z^T Y pi is free of multipliers; W all samples of Z^T Y one
-below the other; N a basis of null(W).
+Symbols: pi (p,) ten inertial numbers of every body, then one number per velocity for each term of the joints; Y(q, v,
+a) regressor, tau = Y pi; Z a basis of null(A), so that Z^T tau = Z^T Y pi is free of multipliers; W all samples of
+Z^T Y one below the other; N a basis of null(W).
 
 A change of pi along N causes no force at any motion. Columns of W are rows in the sense of `kkt/rows.py`, which decides
 their rank and writes N as sums: "row 5 is row 1 + row 2" says here which numbers act through their sum alone,

@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.identify import Identification
     from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.known_motion import InverseDynamics
+    from dalembert.model.mechanism.parametric import ParametricMechanism
     from dalembert.model.mechanism.ranks import GenericRank
 
 
@@ -402,8 +403,9 @@ class Mechanism:
             As in `forward`.
         wrt
             What is varied: "q" (along its tangent: column i is d/d eps at integrate(q, eps e_i), as in Pinocchio and
-            MuJoCo), "v", "force", "t", and "inertia:<body>", the ten numbers m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz,
-            Iyz, Izz of a body, moments about the origin of its frame.
+            MuJoCo), "v", "force", "t"; "inertia:<body>", the ten numbers m, m cx, m cy, m cz, Ixx, Ixy, Iyy, Ixz, Iyz,
+            Izz of a body, moments about the origin of its frame; any other parameter of `with_parameters`, q and v
+            being held: "mass:<body>", "length:<joint>", "stiffness:<spring>", ...
 
         Returns
         -------
@@ -653,6 +655,30 @@ class Mechanism:
         there is none to be found.
         """
         return assemble.equilibrium(self, q, torque, t)
+
+    @property
+    def parameter_column(self) -> Any:
+        """Symbols that stand for numbers of the model while it is traced; None: there are none."""
+        return None
+
+    def with_parameters(self, *names: str) -> ParametricMechanism:
+        """Return the mechanism with some of its numbers left open: kernels take them as their last input.
+
+        Parameters
+        ----------
+        names
+            "mass:<body>", "inertia:<body>" (ten numbers), "length:<joint or frame>", "position:<joint or frame>" (3),
+            "stiffness:", "damping:", "armature:<joint>", "stiffness:", "damping:", "rest:<spring>".
+
+        Returns
+        -------
+        ParametricMechanism
+            `.compile("forward")` and others; `.parameters.pack({"mass:load": 2.0})` is their input, one row or a batch;
+            `.at({"mass:load": 2.0})` the mechanism with other numbers.
+        """
+        from dalembert.model.mechanism.parametric import ParametricMechanism
+
+        return ParametricMechanism.of(self, names)
 
     # --- identification -----------------------------------------------------------------------------------------
 

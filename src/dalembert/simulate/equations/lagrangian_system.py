@@ -37,8 +37,9 @@ from dalembert.model.lagrangian.derivation import Expressions
 from dalembert.model.lagrangian.forward import conditioning_of
 from dalembert.model.lagrangian.lagrangian import MATRICES
 from dalembert.model.lagrangian.quantities import LARGEST, block_answer
-from dalembert.model.lagrangian.symbols import Parameters, Symbols
+from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.mechanism.project import admissible_velocities, closed
+from dalembert.model.parameters import Parameters
 from dalembert.names import lookup
 from dalembert.types import Array
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.errors import UnsupportedError
-from dalembert.kkt.expressions.scalars import add, atan2, copysign, fmax, fmin, mul, sqrt, sub, total
+from dalembert.kkt.expressions.scalars import add, atan2, copysign, fmax, fmin, is_zero, mul, sqrt, sub, total
 from dalembert.model.limits import TINY_SQUARE
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.screws import Pair, Pose, Rotation
@@ -53,9 +53,9 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
     """Return the energy stored in all springs."""
     energy: Scalar = 0.0
     for link in tree.links:
-        if any(link.stiffness):
+        if not all(map(is_zero, link.stiffness)):
             for k, e in zip(link.stiffness, deviation(link, q[link.q :]), strict=True):
-                energy = add(energy, mul(0.5 * k, e * e))
+                energy = add(energy, mul(mul(0.5, k), e * e))
     for terms, k, rest, _ in tree.tendons:
         stretch = _stretch(terms, rest, q)
         energy = add(energy, mul(0.5 * k, stretch * stretch))
@@ -67,8 +67,8 @@ def elastic_energy(tree: Tree, posed: list[Posed], q: list[Scalar]) -> Scalar:
             energy = add(energy, mul(mass, dot(vector(np.array(tree.gravity)), vectors.add(world[i].p, p))))
     for frame, other, k, rest, _ in tree.springs:
         length, _ = _line(_point(tree, world, frame), _point(tree, world, other))
-        stretch = sub(length, float(rest))
-        energy = add(energy, mul(0.5 * float(k), stretch * stretch))
+        stretch = sub(length, rest)
+        energy = add(energy, mul(mul(0.5, k), stretch * stretch))
     return energy
 
 
@@ -113,7 +113,7 @@ def spring_ends(tree: Tree, posed: list[Posed], v: list[Scalar]) -> list[tuple[t
     for frame, other, k, rest, c in tree.springs:
         length, e = _line(*(_point(tree, world, name) for name in (frame, other)))
         apart = vectors.difference(*(_speed(tree, world, speeds, name) for name in (other, frame)))
-        pull = add(mul(float(k), sub(length, float(rest))), mul(float(c), dot(e, apart)))
+        pull = add(mul(k, sub(length, rest)), mul(c, dot(e, apart)))
         springs.append((_end(tree, world, frame, scale(-1.0, e), pull), _end(tree, world, other, e, pull)))
     return springs
 
@@ -151,7 +151,7 @@ def _line(start: Vector, end: Vector) -> tuple[Scalar, Vector]:
 
 def _spring(link: Link, posed: Posed, q: list[Scalar]) -> list[Scalar]:
     """Return the force of a joint's spring along its velocities."""
-    if not any(link.stiffness):
+    if all(map(is_zero, link.stiffness)):
         return [0.0] * len(link.axes)
     forces = [mul(k, e) for k, e in zip(link.stiffness, deviation(link, q), strict=True)]
     if link.kind == "planar":

@@ -168,8 +168,10 @@ class Tracing:
         """Return the traced function."""
         for symbol in inputs:
             self.symbol(symbol)
-        symbols = [self.symbols[symbol] for symbol in inputs]
-        return ca.Function(name, symbols, [expression(x) for x in outputs.values()], list(inputs), list(outputs))
+        symbols, names = [self.symbols[symbol] for symbol in inputs], list(inputs)
+        if self.mechanism.parameter_column is not None:
+            symbols, names = [*symbols, self.mechanism.parameter_column], [*names, "parameters"]
+        return ca.Function(name, symbols, [expression(x) for x in outputs.values()], names, list(outputs))
 
 
 def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> ca.Function:

@@ -1,15 +1,16 @@
-"""What a derivative is taken with respect to: tangent configurations, velocities, forces, inertial numbers."""
+"""What a derivative is taken with respect to: tangent configurations, velocities, forces, numbers of the model."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from collections.abc import Callable, Sequence
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
 from dalembert.errors import ModelError
 from dalembert.model.joints import KINDS, as_expression
+from dalembert.model.mechanism.parametric import PARAMETER_KINDS, SymbolicMechanism, split_name
 from dalembert.names import near_matches
 from dalembert.types import Scalar
 
@@ -30,13 +31,44 @@ def tangent(mechanism: Mechanism, q: Sequence[Scalar]) -> ca.SX:
     return ca.jacobian(as_expression(rates), dv) if rates else ca.SX(0, 0)
 
 
+def parameters_of(mechanism: Mechanism) -> dict[str, ca.SX]:
+    """Return the symbols of a mechanism's parameters by name; none where all its numbers are known."""
+    if not isinstance(mechanism, SymbolicMechanism):
+        return {}
+    return dict(zip(mechanism.symbolic, mechanism.parameters.symbols, strict=True))
+
+
+def open_parameters(mechanism: Mechanism, wrt: str | Sequence[str]) -> tuple[str, ...]:
+    """Return the directions that are numbers of the model, and no symbols yet: "mass:load", "length:crank"."""
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    kinds = [kind for kind in PARAMETER_KINDS if f"{kind}:" != INERTIA]
+    numbers = [name for name in names if isinstance(name, str) and name.partition(":")[0] in kinds and ":" in name]
+    return tuple(name for name in numbers if name not in parameters_of(mechanism))
+
+
+def at_their_values(
+    trace: Callable[..., ca.Function], mechanism: Mechanism, names: tuple[str, ...], *options: Any
+) -> ca.Function:
+    """Return a function that was traced with symbols for these numbers, the numbers put back in."""
+    if parameters_of(mechanism):
+        raise ModelError(f"name {', '.join(map(repr, names))} in with_parameters(...), too")
+    for name in names:
+        kind, part = split_name(name)
+        PARAMETER_KINDS[kind].value(mechanism, part)
+    symbolic = SymbolicMechanism.of(mechanism, names)
+    traced = trace(symbolic, *options)
+    inputs = traced.sx_in()[:-1]
+    outputs = traced.call([*inputs, ca.SX(ca.DM(symbolic.parameters.pack()))])
+    return ca.Function(traced.name(), inputs, outputs, traced.name_in()[:-1], traced.name_out())
+
+
 def checked_directions(mechanism: Mechanism, wrt: str | Sequence[str], states: Sequence[str]) -> tuple[str, ...]:
-    """Return the names of directions: some of `states`, or "inertia:" and a body; others are refused."""
+    """Return the names of directions: some of `states`, parameters, "inertia:" and a body; others are refused."""
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
     for name in names:
         if isinstance(name, str) and name.startswith(INERTIA):
             mechanism.body(name.removeprefix(INERTIA))
-        elif name not in states:
+        elif name not in states and name not in parameters_of(mechanism):
             raise ModelError(
                 f"wrt={name!r} is nothing to differentiate by; there is {', '.join(map(repr, states))} and "
                 "'inertia:<body>'",

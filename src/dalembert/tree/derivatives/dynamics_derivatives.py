@@ -4,7 +4,8 @@
     impact     M (v+ - v) + A^T P = 0           rate(v+) + e rate(v) = 0         d(v+, P)    by q, v, restitution, t
     inverse    tau = M a + bias                 with loops or motors: below      d(tau, lam) by q, v, a, t
 
-and of all three by the ten inertial numbers of a body. q is varied along its tangent: column i is
+and of all three by the ten inertial numbers of a body, of the first two by any parameter of the model
+(`model/mechanism/parametric.py`), q and v being held. q is varied along its tangent: column i is
 d/d eps f(integrate(q, eps e_i)) at eps = 0, the convention of Pinocchio, Crocoddyl and MuJoCo.
 
 Rows are taken as forces on links, in the axes of the frames that they hold (`block/row_forces.py`): there most of them
@@ -35,7 +36,15 @@ from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
 from dalembert.tree.block.articulated_system import scaled
 from dalembert.tree.block.constrained import Tracing, expression, scalars
 from dalembert.tree.block.row_forces import RowForce, TreeMotion
-from dalembert.tree.derivatives.directions import INERTIA, checked_directions, label, tangent
+from dalembert.tree.derivatives.directions import (
+    INERTIA,
+    at_their_values,
+    checked_directions,
+    label,
+    open_parameters,
+    parameters_of,
+    tangent,
+)
 from dalembert.tree.derivatives.implicit import BlockResidual, Columns, differentiated, product_rule, proven
 from dalembert.tree.derivatives.regressor import inertia_columns, plain_setting
 from dalembert.tree.prepared.configuration import pair_add
@@ -90,11 +99,14 @@ class Differentiated:
             self.setting.symbol(name)
         return self.setting.inputs(self.inputs)
 
-    def seed(self, name: str) -> ca.SX:
-        """Return the directions in which an input is varied."""
+    def direction(self, name: str) -> tuple[ca.SX, ca.SX]:
+        """Return the symbols of an input or parameter, and the directions in which they are varied."""
+        mechanism = self.setting.mechanism
         if name == "q":
-            return tangent(self.setting.mechanism, self.setting.symbol("q"))
-        return ca.SX.eye(self.setting.column(name).numel())
+            return self.setting.column("q"), tangent(mechanism, self.setting.symbol("q"))
+        known = parameters_of(mechanism)
+        symbols = known[name] if name in known else self.setting.column(name)
+        return symbols, ca.SX.eye(symbols.numel())
 
 
 def moving_rows(setting: Tracing, motions: list[LinkMotion], a: Sequence[Scalar]) -> TreeRows:
@@ -150,6 +162,9 @@ FORWARD_STATES = {"q": "q", "v": "v", "force": "tau", "t": "t"}
 
 def forward_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str) -> ca.Function:
     """Return q, v, tau, t -> acceleration, multipliers, status and d(acceleration, multipliers)/d(each of wrt)."""
+    numbers = open_parameters(mechanism, wrt)
+    if numbers:
+        return at_their_values(forward_derivatives, mechanism, numbers, wrt, metric, dtype)
     names = checked_directions(mechanism, wrt, tuple(FORWARD_STATES))
     if not mechanism.names:
         refuse_singular(mechanism, candidates(mechanism)[0])
@@ -162,8 +177,8 @@ def forward_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str)
     residual = forward_residual(block, symbols, answer)
     motions = _answered_motions(setting, v, answer.acceleration)
     blocks = {
-        name: residual.along(setting.column(FORWARD_STATES[name]), block.seed(FORWARD_STATES[name]))
-        if name in FORWARD_STATES
+        name: residual.along(*block.direction(FORWARD_STATES.get(name, name)))
+        if not name.startswith(INERTIA)
         else inertia_block(setting, residual, motions(), name)
         for name in names
     }
@@ -279,6 +294,9 @@ IMPACT_STATES = ("q", "v", "restitution", "t")
 
 def impact_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str) -> ca.Function:
     """Return q, v, restitution, t -> velocity, impulses, status and d(velocity, impulses)/d(each of wrt)."""
+    numbers = open_parameters(mechanism, wrt)
+    if numbers:
+        return at_their_values(impact_derivatives, mechanism, numbers, wrt, metric, dtype)
     names = checked_directions(mechanism, wrt, IMPACT_STATES)
     refuse_open(mechanism, "impact_derivatives")
     block = Differentiated(Tracing.of(mechanism, metric, dtype), IMPACT_STATES)
@@ -293,8 +311,8 @@ def impact_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str) 
     still: list[Scalar] = [0.0] * mechanism.nv
     motions = link_motions(setting, ZERO, still, change)
     blocks = {
-        name: residual.along(setting.column(name), block.seed(name))
-        if name in IMPACT_STATES
+        name: residual.along(*block.direction(name))
+        if not name.startswith(INERTIA)
         else inertia_block(setting, residual, motions, name)
         for name in names
     }

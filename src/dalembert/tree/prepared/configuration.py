@@ -138,6 +138,7 @@ MOTIONS = {
     "spherical": _spherical,
     "planar": _planar,
     "free": _free,
+    "held": lambda link, q: [Screw(2)],
 }
 """Per kind of joint its motion as elementary transforms, from q[0], q[1], ... of the joint."""
 

@@ -66,6 +66,7 @@ AXES = {
     "spherical": (3, 4, 5),
     "planar": (0, 1, 5),
     "free": (0, 1, 2, 3, 4, 5),
+    "held": (),
 }
 """Per kind of joint, which components of the relative motion [vx vy vz wx wy wz] its velocities are."""
 
@@ -85,7 +86,8 @@ class Link:
     name, joint
         Of the body and of the joint that carries it.
     kind
-        One of `AXES`; a universal joint is two revolute ones with a link between that weighs nothing.
+        One of `AXES`; a universal joint is two revolute ones with a link between that weighs nothing. A "held" one has
+        no velocity: it stands where symbols say (`symbolic.py`).
     parent
         Number of the link before it, -1 for the ground.
     q, v

@@ -158,7 +158,7 @@ def prepare(mechanism: Mechanism, *, frames: str = "own", regrouped: bool = True
         where,
         mechanism.nq,
         mechanism.nv,
-        tuple((s.frame, s.other, s.stiffness, s.rest, s.damping) for s in springs),
+        tuple((s.frame, s.other, float(s.stiffness), float(s.rest), float(s.damping)) for s in springs),
         _lifts(mechanism),
         mechanism.coordinates,
         tendon_data(mechanism),
@@ -321,6 +321,17 @@ def _counted(tree: Tree, algorithm: Algorithm) -> Any:
 
 
 def cheapest(mechanism: Mechanism, *algorithms: Algorithm) -> tuple[Tree, Algorithm]:
-    """Return the tree and the algorithm with the fewest operations; the first of equals."""
-    pairs = [(tree, algorithm) for algorithm in algorithms for tree in candidates(mechanism)]
-    return min(pairs, key=lambda pair: operations(*pair))
+    """Return the tree and the algorithm with the fewest operations; the first of equals.
+
+    Where the mechanism has symbols in the place of numbers, so has the tree.
+    """
+    trees = candidates(mechanism)
+    if mechanism.parameter_column is not None:
+        trees = tuple(prepare(mechanism, frames=choice, regrouped=False) for choice in FRAMES)
+    pairs = [(tree, algorithm) for algorithm in algorithms for tree in trees]
+    tree, algorithm = min(pairs, key=lambda pair: operations(*pair))
+    if mechanism.parameter_column is not None:
+        from dalembert.tree.prepared.symbolic import with_symbols
+
+        tree = with_symbols(mechanism, tree)  # type: ignore[arg-type]
+    return tree, algorithm

@@ -143,6 +143,8 @@ ROUTES = {
 
 def routes_to_take(setting: Tracing, name: str) -> list[TreeRoute]:
     """Return the route of a name, or all that "auto" chooses from; a name that cannot be taken is refused."""
+    if name == "auto" and setting.mechanism.parameter_column is not None:
+        return [ROUTES["matrix"]]  # others look at numbers of the tree to find their order
     if name == "auto":
         return [route for route in ROUTES.values() if not route.declines(setting) and not route.passed_over(setting)]
     if name not in ROUTES:

@@ -65,7 +65,9 @@ class WrenchRows:
 def wrench_rows(setting: Tracing, rows: list[RowForce]) -> WrenchRows | None:
     """Return the rows of a weld in the better basis; None where they are none, or the basis is no better."""
     links = {i for row in rows for i in row.links}
-    if setting.needs.redundant or len(rows) != 6 or len(links) != 1 or any(row.joints for row in rows):
+    if setting.needs.redundant or setting.mechanism.parameter_column is not None:
+        return None
+    if len(rows) != 6 or len(links) != 1 or any(row.joints for row in rows):
         return None
     (i,) = links
     entries = [[x for part in row.links[i] for x in part] for row in rows]

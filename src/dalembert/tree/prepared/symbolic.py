@@ -1,0 +1,143 @@
+"""A prepared tree with symbols for parameters of the mechanism: inertias, places of joints and frames, springs.
+
+Masses are not regrouped: what is handed to a parent is numbers. A joint or frame that may move stands behind three
+slides more; a frame gets a link of its own for them, which has neither mass nor velocity (kind "held").
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.kkt.expressions.scalars import scalar
+from dalembert.model.mechanism.parametric import place_of, split_name
+from dalembert.model.mechanism.placement import Placement
+from dalembert.tree.algebra.rigid import Rigid
+from dalembert.tree.algebra.screws import Screw
+from dalembert.tree.prepared.link import Link, Tree, moments, moved
+from dalembert.types import Scalar
+
+if TYPE_CHECKING:
+    from dalembert.model.mechanism.parametric import SymbolicMechanism
+
+
+def with_symbols(mechanism: SymbolicMechanism, tree: Tree) -> Tree:
+    """Return a tree whose masses were not regrouped with the mechanism's symbols in the place of numbers."""
+    tree = replace(tree, links=_with_inertias(mechanism, tree))
+    for name, symbol in zip(mechanism.symbolic, mechanism.parameters.symbols, strict=True):
+        kind, part = split_name(name)
+        x = [symbol[i] for i in range(symbol.numel())]
+        if kind in ("length", "position"):
+            tree = _with_place(mechanism, tree, kind, part, x)
+        elif kind in ("stiffness", "damping", "rest", "armature"):
+            tree = _with_passive(mechanism, tree, kind, part, x[0])
+    return tree
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Inertias.
+
+
+def _with_inertias(mechanism: SymbolicMechanism, tree: Tree) -> tuple[Link, ...]:
+    """Return the links, each with the sum of its bodies where one of them varies."""
+    varied: dict[int, Rigid] = {}
+    for name, symbol in zip(mechanism.symbolic, mechanism.parameters.symbols, strict=True):
+        kind, part = split_name(name)
+        if kind in ("mass", "inertia"):
+            k = mechanism.body_index(part)
+            varied[k] = moved_symbols(_rigid(mechanism, kind, part, symbol), tree.bodies[k].place)
+    links = list(tree.links)
+    for i in {tree.bodies[k].link for k in varied} - {-1}:
+        total = Rigid()
+        for k, body in enumerate(tree.bodies):
+            if body.link == i:
+                own = varied[k] if k in varied else moved(moments(mechanism.bodies[k].inertia), body.place)
+                total = total.add(own)
+        links[i] = replace(links[i], inertia=total)
+    return tuple(links)
+
+
+def _rigid(mechanism: SymbolicMechanism, kind: str, part: str, symbol: ca.SX) -> Rigid:
+    """Return m, h and E of a body in its own frame."""
+    if kind == "mass":
+        known = mechanism.body(part).inertia
+        c = known.center
+        m, h = symbol, symbol * ca.DM(c)
+        rotational = ca.SX(ca.DM(known.rotational)) + symbol * ca.DM(c @ c * np.eye(3) - np.outer(c, c))
+    else:
+        m, h = symbol[0], symbol[1:4]
+        xx, xy, yy, xz, yz, zz = (symbol[k] for k in range(4, 10))
+        rotational = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
+    return _of_matrices(m, h, 0.5 * ca.trace(rotational) * ca.SX.eye(3) - rotational)
+
+
+def moved_symbols(inertia: Rigid, placement: Placement) -> Rigid:
+    """Return the inertia in frame A, for `placement` = X_AB and this one given in B; as `link.moved` of numbers."""
+    R, p = ca.DM(placement.rotation), ca.DM(placement.position)
+    a, b, c, d, e, f = inertia.E
+    E = ca.vertcat(ca.horzcat(a, b, c), ca.horzcat(b, d, e), ca.horzcat(c, e, f))
+    turned = R @ ca.vertcat(*inertia.h)
+    m = ca.SX(inertia.m)
+    return _of_matrices(m, turned + m * p, R @ E @ R.T + turned @ p.T + p @ turned.T + m * (p @ p.T))
+
+
+def _of_matrices(m: Any, h: Any, E: Any) -> Rigid:
+    """Return the entries of m, h, E as scalars; constants are floats."""
+    h, E = ca.densify(ca.SX(h)), ca.densify(ca.SX(E))
+    x, y, z = (scalar(h[i]) for i in range(3))
+    a, b, c, d, e, f = (scalar(E[i, j]) for i in range(3) for j in range(i, 3))
+    return Rigid(scalar(ca.SX(m)), (x, y, z), (a, b, c, d, e, f))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Places.
+
+
+def _with_place(mechanism: SymbolicMechanism, tree: Tree, kind: str, part: str, x: list[Any]) -> Tree:
+    """Return the tree with slides before a joint or frame: where it stands less where it stood."""
+    position = place_of(mechanism, part).position
+    way = position / np.linalg.norm(position) if kind == "length" else None
+    wanted = [x[0] * float(w) for w in way] if way is not None else x
+    shift = ca.vertcat(*[new - float(old) for new, old in zip(wanted, position, strict=True)])
+    joint = part in mechanism._joint_index
+    body = mechanism.joint(part).parent if joint else mechanism.frame(part).body
+    link, place = tree.places[body]
+    slides = _slides(ca.DM(place.rotation) @ shift)
+    links = list(tree.links)
+    if joint:
+        i = next(i for i, known in enumerate(links) if known.joint == part)
+        links[i] = replace(links[i], steps=(*slides, *links[i].steps))
+        return replace(tree, links=tuple(links))
+    none: tuple[float, ...] = ()
+    held = Link(f"{part} (held)", "", "held", link, 0, 0, slides, 0.0, 0.0, 0.0, Rigid(), none, none, none, none)
+    where = {**tree.places, part: (len(links), tree.places[part][1])}
+    return replace(tree, links=(*links, held), places=where)
+
+
+def _slides(shift: Any) -> tuple[Screw, ...]:
+    """Return slides along x, y, z, without those that are known to be zero."""
+    entries: list[Scalar] = [scalar(ca.SX(shift)[k]) for k in range(3)]
+    return tuple(Screw(k, d=d) for k, d in enumerate(entries) if type(d) is not float or d != 0.0)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Springs and dampers.
+
+
+def _with_passive(mechanism: SymbolicMechanism, tree: Tree, kind: str, part: str, x: Any) -> Tree:
+    """Return the tree with a symbol for a number of a joint or of a spring between frames."""
+    names = [spring.name for spring in mechanism.springs]
+    if part in names:
+        place = ("stiffness", "rest", "damping").index(kind) + 2
+        springs = list(tree.springs)
+        entries = list(springs[names.index(part)])
+        entries[place] = x
+        springs[names.index(part)] = tuple(entries)  # type: ignore[call-overload]
+        return replace(tree, springs=tuple(springs))
+    if kind == "armature":  # rotors of motors, seen through their gears, are there as well
+        x = x + float(mechanism.armature[mechanism.index_v(part)][0] - (mechanism.joint(part).armature or (0.0,))[0])
+    links = [replace(link, **{kind: (x,)}) if link.joint == part else link for link in tree.links]
+    return replace(tree, links=tuple(links))
