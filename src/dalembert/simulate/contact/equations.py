@@ -21,6 +21,7 @@ import numpy as np
 from dalembert.checks import is_number
 from dalembert.errors import ModelError
 from dalembert.friction import (
+    BearingFriction,
     Coulomb,
     Dry,
     FrictionContact,
@@ -35,6 +36,7 @@ from dalembert.friction import (
 from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
 from dalembert.memory import memory_of
+from dalembert.simulate.contact.bearing_loads import BearingLaw
 from dalembert.simulate.contact.friction_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.geometry import _asked
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Plane
@@ -204,7 +206,7 @@ def rubbing_rows(mechanism: Any, one: FrictionContact) -> RubbingRows:
     n, wanted = mechanism.nv, f"contact {one.name!r}: of a mechanism"
     if isinstance(one, Unilateral):
         raise ModelError(f"{wanted} Contact(shape, other) may touch, not Unilateral")
-    if isinstance(one, JointFriction):
+    if isinstance(one, JointFriction | BearingFriction):
         names = tuple(mechanism.coordinates)
         known = one.along in names if isinstance(one.along, str) else 0 <= one.along < n
         if not known:
@@ -404,6 +406,8 @@ def _data(one: FrictionContact, names: tuple[str, ...]) -> ContactData:
         )
     if isinstance(one, Coulomb):
         return ContactData(one.name, False, one.law, one.directions, names.index(one.normal), one.unilateral)
+    if isinstance(one, BearingFriction):
+        return ContactData(one.name, False, BearingLaw(one.law, one.along, one.radius), 1)
     return ContactData(one.name, False, one.law, one.directions)
 
 
