@@ -121,7 +121,7 @@ class JointFriction(FrictionContact):
 class BearingFriction(FrictionContact):
     """Friction of a mechanism's hinge or slider that depends on its load: law x radius x force across the axis.
 
-    `along` is the name of the joint, the law a coefficient (of the joint's speed), `radius` that of a journal in metres,
+    `along` is the name of the joint, the law a coefficient (by the speed), `radius` that of a journal in metres,
     left out of a slider. In runs of a mechanism: `da.simulate(m, ..., contacts=[BearingFriction(...)])`.
     """
 
