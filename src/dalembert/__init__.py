@@ -25,6 +25,7 @@ from dalembert.errors import (
 if TYPE_CHECKING:
     from dalembert import examples
     from dalembert.friction import (
+        BearingFriction,
         Bounded,
         Coulomb,
         Dry,
@@ -78,6 +79,7 @@ _CONSTRAINTS = (
 )
 
 _FRICTION = (
+    "BearingFriction",
     "Bounded",
     "Coulomb",
     "Dry",
@@ -107,6 +109,7 @@ _ON_FIRST_USE = {
 __all__ = [
     "DAE",
     "KKT",
+    "BearingFriction",
     "Bounded",
     "Box",
     "Builder",

@@ -626,3 +626,27 @@ def test_wrenches_cost_at_most_two_fifths_of_forward_dynamics():
         alone = requests()["forward"].trace(robot, **options)
         both = requests()["joint_forces"].trace(robot, **options, axes="child", joints=joints)
         assert cost_of(both).operations <= 1.4 * cost_of(alone).operations
+
+
+def test_inverse_dynamics_says_why_it_has_no_answer():
+    """A parallelogram laid flat: two rows of its loop become one; beside it they do not."""
+    b = da.Builder("parallelogram", gravity=(0, -9.81, 0))
+    for name, length in (("crank", 0.5), ("coupler", 1.0), ("rocker", 0.5)):
+        b.body(name, mass=1.0, center=(length / 2, 0, 0), inertia=(1e-3, 0.1, 0.1))
+    axis = (0, 0, 1)
+    b.joint("A", "revolute", "world", "crank", axis=axis)
+    b.joint("B", "revolute", "crank", "coupler", axis=axis, position=(0.5, 0, 0))
+    b.joint("D", "revolute", "world", "rocker", axis=axis, position=(1.0, 0, 0))
+    b.loop("C", "revolute", "coupler", "rocker", placement=(1.0, 0, 0), other_placement=(0.5, 0, 0), axis=axis)
+    m = b.build()
+    q = np.array([[0.5, -0.5, 0.5], [0.0, 0.0, 0.0], [1e-10, -1e-10, 1e-10]])
+    still = np.zeros((3, 3))
+    answer = m.inverse(q, still, still, actuated=["A"])
+    assert list(answer.status > da.Status.ILL_CONDITIONED) == [False, True, True]
+    assert answer.reason.startswith("2 of 3 samples, the first is number 1: the configuration is singular")
+    assert "'loop C x'" in answer.reason
+    beside = m.inverse(q[2], still[2], still[2], actuated=["A"])
+    assert "next to a singular one" in beside.reason
+    assert not m.inverse(q[0], still[0], still[0]).reason
+    weak = m.open_tree().inverse(q[0], still[0], still[0], actuated=["A"])
+    assert weak.reason == "no forces of these motors cause this motion"

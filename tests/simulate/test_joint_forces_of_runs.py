@@ -196,3 +196,31 @@ def test_motors_that_share_a_coordinate_have_no_force_of_their_own():
     with pytest.raises(da.ModelError, match="one"):
         forces["one"]
     assert m.joint_forces([0.0], [np.inf]).status == da.Status.NONFINITE
+
+
+@pytest.mark.parametrize("method", ["dop853", "bdf"])
+def test_motors_along_a_run(method):
+    """A motor with a gear drives an arm: its share of the hinge's wrench, beside the spring's."""
+    b = da.Builder("arm")
+    b.body("arm", mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.09, 0.09))
+    b.joint("hinge", "revolute", "world", "arm", axis=(0, 1, 0), stiffness=3.0)
+    b.actuator("drive", "hinge", gear=20.0)
+    m = b.build()
+    run = da.simulate(
+        m, 0.5, [0.2], [0.0], force=lambda t, q, v: m.torque([0.1 * np.cos(5 * t)]), method=method, every=0.05
+    )
+    forces = run.joint_forces
+    np.testing.assert_allclose(forces["drive"].moment[:, 1], 2.0 * np.cos(5 * run.t), atol=1e-12)
+    np.testing.assert_allclose(forces["hinge"].working[:, 4], 2.0 * np.cos(5 * run.t) - 3.0 * run.q[:, 0], atol=1e-9)
+    assert forces["drive"].unique.all()
+
+
+def test_the_motor_of_a_known_motion_has_its_torque():
+    b = da.Builder("arm", gravity=(0, 0, 0))
+    b.body("arm", mass=1.0, center=(0.5, 0, 0), inertia=(0.01, 0.09, 0.09))
+    b.joint("hinge", "revolute", "world", "arm", axis=(0, 1, 0))
+    b.actuator("drive", "hinge")
+    run = da.simulate(b.build(), 1.0, [0.0], [1.0], known={"hinge": (np.sin, np.cos, lambda t: -np.sin(t))}, every=0.1)
+    forces = run.joint_forces
+    np.testing.assert_allclose(forces["drive"].moment[:, 1], -0.34 * np.sin(run.t), atol=1e-9)
+    np.testing.assert_allclose(forces["hinge"].working, forces["drive"].wrench, atol=1e-9)

@@ -2,7 +2,15 @@
 
 from dalembert.friction.batch import resolve_batch
 from dalembert.friction.bounded.methods import METHODS
-from dalembert.friction.laws.contacts import CONTACTS, Bounded, Coulomb, FrictionContact, JointFriction, Unilateral
+from dalembert.friction.laws.contacts import (
+    CONTACTS,
+    BearingFriction,
+    Bounded,
+    Coulomb,
+    FrictionContact,
+    JointFriction,
+    Unilateral,
+)
 from dalembert.friction.laws.laws import LAWS, Dry, ExpressionLaw, Hyperbolic, Law, StaticKinetic, Stribeck, Tabulated
 from dalembert.friction.problem import Limited, Reacting
 from dalembert.friction.resolution import BatchResolution, FrictionCertificate, IndexSets, Resolution
@@ -14,6 +22,7 @@ __all__ = [
     "LAWS",
     "METHODS",
     "BatchResolution",
+    "BearingFriction",
     "Bounded",
     "Coulomb",
     "Dry",

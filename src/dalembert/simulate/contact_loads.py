@@ -201,7 +201,7 @@ def along_coordinates(m: Mechanism, q: Array, body: str, wrenches: Array) -> Arr
 
 def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -> dict[str, tuple[Array, Any]]:
     """Return rows (w, nv) of contacts that act along coordinates, and where they are free whether they stick or not."""
-    from dalembert.friction import Coulomb
+    from dalembert.friction import BearingFriction, Coulomb
     from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
 
     m, unit = run.moving, np.eye(run.moving.nv)
@@ -211,7 +211,7 @@ def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -
         found[name] = unit[[j]], closed | (near & (np.abs(v[:, j]) <= RESTING))
     _, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
     for one in rubbing:
-        found[one.name] = rubbing_rows(m, one).rows, isinstance(one, Coulomb)
+        found[one.name] = rubbing_rows(m, one).rows, isinstance(one, Coulomb | BearingFriction)
     return found
 
 

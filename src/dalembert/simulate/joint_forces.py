@@ -37,6 +37,7 @@ from dalembert.simulate.contact_loads import (
     loads_at,
     outer_forces,
 )
+from dalembert.simulate.equations.evaluate import Forces
 from dalembert.simulate.events.record import Mode
 from dalembert.status import Status
 from dalembert.types import Array
@@ -210,7 +211,7 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
         finite[0] = False  # no step lies before it
     status = np.where(finite, int(Status.REDUNDANT), int(Status.NONFINITE))  # ranks of all samples are looked at
     q, v, a, lam = (np.where(finite[:, None], x, x[:1] if x is run.q else 0.0) for x in arrays)
-    known = MotionSamples.of(m, q, v, a, lam, run.t, status)
+    known = MotionSamples.of(m, q, v, a, lam, run.t, status, driving_forces(run))
     loads = contact_loads(run)
     closed = np.zeros(run.t.size, dtype=bool)
     if run.contacts and np.asarray(run.modes).size:
@@ -229,6 +230,27 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
         choice=f"but for the contacts {forces.choice}; in {int((~alone).sum())} of {alone.size} samples the forces of "
         f"contacts are {why}, and so are wrenches that go with them",
     )
+
+
+def driving_forces(run: Trajectory) -> Array | None:
+    """Return the applied forces along the coordinates at the samples, (N, nv); None where a file could not keep them.
+
+    Where an instant has two samples, the first has the limit from before it and the second that from behind it.
+    """
+    m = run.moving
+    if run.solution is not None:
+        names, tau = run.solution.known_names, np.zeros((run.t.size, m.nv))
+        for j, name in enumerate(m.coordinates):
+            if f"tau {name}" in names:
+                tau[:, j] = run.solution[f"tau {name}"]
+        return tau
+    if run.session is None or run.session.extra.get("controller missing"):
+        return None
+    forces = Forces(run.session.controller)
+    t, twice = run.t.copy(), np.flatnonzero(np.diff(run.t) == 0.0)
+    t[twice], t[twice + 1] = np.nextafter(t[twice], -np.inf), np.nextafter(t[twice + 1], np.inf)
+    tau = [forces(float(t[k]), run.q[k], run.v[k]) for k in range(t.size)] if not forces.zero else []
+    return np.array(tau) if tau else np.zeros((t.size, m.nv))
 
 
 # ----------------------------------------------------------------------------------------------------------------------

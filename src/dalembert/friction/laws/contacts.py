@@ -22,6 +22,7 @@ from dalembert.friction.laws.laws import as_law
 # | `Bounded` | load x law, a given load (seed 001: 1, the law being in newton); one direction, or two for a plane |
 # | `JointFriction` | the same, along one coordinate |
 # | `Coulomb` | reaction of a constraint row x law, the law being a coefficient; one direction, or two for a plane |
+# | `BearingFriction` | load of a mechanism's bearing across its axis x radius x law, the law being a coefficient |
 
 
 @dataclass(frozen=True, eq=False)
@@ -114,6 +115,24 @@ class JointFriction(FrictionContact):
         super().__post_init__()
         if not isinstance(self.along, str | int):
             raise ModelError(f"contact {self.name!r}: a joint's `along` is the name or number of a coordinate")
+
+
+@dataclass(frozen=True, eq=False)
+class BearingFriction(FrictionContact):
+    """Friction of a mechanism's hinge or slider that depends on its load: law x radius x force across the axis.
+
+    `along` is the name of the joint, the law a coefficient (by the speed), `radius` that of a journal in metres,
+    left out of a slider. In runs of a mechanism: `da.simulate(m, ..., contacts=[BearingFriction(...)])`.
+    """
+
+    radius: float = field(default=1.0, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if not isinstance(self.along, str):
+            raise ModelError(f"contact {self.name!r}: `along` of a bearing is the name of a joint, not {self.along!r}")
+        if not (is_number(self.radius) and 0.0 < self.radius < np.inf):
+            raise ModelError(f"contact {self.name!r}: radius={self.radius!r} must be a finite number > 0")
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,8 @@ tau_i friction along its coordinate. The block system is linear, so that loads a
 The right side is a contraction where the rows of mu_i r_i |G_ij| add up to less than one: then there is one answer.
 Beyond that a linkage may jam or have several (Wojtyra, Pekal & Fraczek 2020, "Utilization of the Moore-Penrose inverse
 in the modeling of overconstrained mechanical systems with frictionless and frictional joints", Mech. Mach. Theory 153),
-and the status says that it was declined. Bearings at rest stick or slip: that takes the history of a run.
+and the status says that it was declined. Bearings at rest stick or slip: that takes the history of a run
+(`simulate/contact/bearing_loads.py`).
 """
 
 from __future__ import annotations
@@ -84,7 +85,7 @@ def with_bearings(
 
     def loads(extra: Array) -> tuple[JointForces, list[Array]]:
         forces = joint_forces(mechanism, q, v, tau + extra, t, "child", flexible)
-        _refuse_open(forces, several)
+        refuse_open_loads(forces, several)
         return forces, [each.load(forces) for each in several]
 
     _, F = loads(np.zeros(n))
@@ -92,7 +93,7 @@ def with_bearings(
     G = np.array([[one - F[i] for one in column] for i, column in enumerate(zip(*moved, strict=True))])
     signs = np.array([np.sign(v[..., each.velocity]).reshape(-1) for each in several])
     factors = np.array([each.factor for each in several])
-    answers = [_friction(signs[:, k], factors, np.array(F)[:, k], G[:, :, k]) for k in range(signs.shape[1])]
+    answers = [friction_torques(signs[:, k], factors, np.array(F)[:, k], G[:, :, k]) for k in range(signs.shape[1])]
     torque = np.array([x for x, _ in answers]).reshape(*shape, len(several))
     sure = np.array([one for _, one in answers]).reshape(shape)
     extra = np.zeros((*shape, n))
@@ -102,7 +103,7 @@ def with_bearings(
     return _judged(forces, sure, {each.name: torque[..., i] for i, each in enumerate(several)}).in_axes(axes)
 
 
-def _friction(s: Array, factors: Array, F: Array, G: Array) -> tuple[Array, bool]:
+def friction_torques(s: Array, factors: Array, F: Array, G: Array) -> tuple[Array, bool]:
     """Return the torques of one sample, and whether they are the only ones."""
     tau = np.zeros(s.size)
     if not (np.isfinite(F).all() and np.isfinite(G).all()):
@@ -124,7 +125,7 @@ def _friction(s: Array, factors: Array, F: Array, G: Array) -> tuple[Array, bool
     return tau + np.nan, False
 
 
-def _refuse_open(forces: JointForces, bearings: list[Bearing]) -> None:
+def refuse_open_loads(forces: JointForces, bearings: list[Bearing]) -> None:
     """Refuse a load that redundant constraints leave open: friction would follow a choice, and so would the motion."""
     for each in bearings:
         across = np.linalg.norm(forces[each.name].family[..., :3] - (

@@ -37,6 +37,13 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.ranks import GenericRank
 
 
+NEXT_TO_SINGULAR = 1e-6
+"""Part of the usual s_r / s_1 below which a configuration is told to be next to a singular one."""
+
+TAKES_PART = 0.1
+"""Part of a unit combination of rows from which on a row is named."""
+
+
 @dataclass(frozen=True, eq=False)
 class MultiplierFamily:
     """Bases of what may be added to the multipliers of N samples.
@@ -276,3 +283,33 @@ def _scales(mechanism: Mechanism, A: Array) -> Array:
     kinds = list(zip(mechanism.row_groups, mechanism.angular_rows, strict=True))
     largest = np.array([max(x for x, other in zip(size, kinds, strict=True) if other == kind) for kind in kinds])
     return 1.0 / np.where(largest > 0.0, largest, 1.0)
+
+
+def singularity_in_words(mechanism: Mechanism, q: Array, t: float) -> str:
+    """Return which rows lose their rank at a configuration, and how far it is from a singular one; else nothing.
+
+    The combination of rows that is lost goes with the smallest singular value that counts elsewhere.
+    """
+    from dalembert.kkt.rows import metric_decompositions
+
+    if not mechanism.names or mechanism.nv > LARGEST_SURVEYED:
+        return ""
+    rank = fitting_rank(mechanism, q, t)
+    if not rank.rank:
+        return ""
+    M, A = np.asarray(mechanism.mass_matrix(q))[None], np.asarray(mechanism.jacobian(q, t))[None]
+    U, s = metric_decompositions(rank.moving(A), M, rank.scales)
+    far = float(s[0, rank.rank - 1] / s[0, 0]) if s[0, 0] > 0.0 else 0.0
+    if far > NEXT_TO_SINGULAR * rank.kept:
+        return ""
+    lost = np.abs(U[0][:, rank.rank - 1 : rank.rank])
+    if far <= ROUNDING:  # all that is dropped here and not elsewhere: members of a larger null space
+        lost = np.abs(U[0][:, np.count_nonzero(s[0] > ROUNDING * s[0, 0]) :])
+    named = [
+        name for name, part in zip(mechanism.names, lost.max(axis=1, initial=0.0), strict=True) if part > TAKES_PART
+    ]
+    where = "is singular" if far <= ROUNDING else "is next to a singular one"
+    return (
+        f"the configuration {where}, s_r / s_1 = {far:.1e} where {rank.kept:.1e} is usual: the rows "
+        f"{', '.join(map(repr, named))} depend on each other there"
+    )

@@ -17,7 +17,12 @@ import numpy as np
 from dalembert.checks import floats, vectors
 from dalembert.kkt.limits import negligible_level
 from dalembert.model.mechanism.calls import on_manifold
-from dalembert.model.mechanism.families import ContactForces, MultiplierFamily, multiplier_families
+from dalembert.model.mechanism.families import (
+    ContactForces,
+    MultiplierFamily,
+    multiplier_families,
+    singularity_in_words,
+)
 from dalembert.model.mechanism.joint_forces import JointForces, free_motions, unique_components
 from dalembert.model.mechanism.joint_values import driven_coordinates
 from dalembert.model.mechanism.member_choice import length_of
@@ -192,7 +197,8 @@ class InverseDynamics:
     multipliers
         (..., m), the least that go with them.
     status
-        `da.Status` per sample, (...): `REDUNDANT` where tau or the multipliers are one choice of a family.
+        `da.Status` per sample, (...): `REDUNDANT` where tau or the multipliers are one choice of a family. `reason`
+        says why a sample has no answer.
     mechanism, state, actuated
         What was asked: (q, v, a, t), and the driven joints.
     """
@@ -214,6 +220,24 @@ class InverseDynamics:
 
     def __len__(self) -> int:
         return 3
+
+    @property
+    def reason(self) -> str:
+        """Why samples have no answer, in words: the first of them by its number; empty where all have one."""
+        known = self._motion
+        bad = np.flatnonzero(known.status > Status.ILL_CONDITIONED)
+        if not bad.size:
+            return ""
+        k, code = int(bad[0]), Status(int(known.status[bad[0]]))
+        if code == Status.INCONSISTENT:
+            why = f"no forces of {'these motors' if self.actuated is not None else 'motors'} cause this motion"
+        elif code == Status.DECLINED:
+            singular = singularity_in_words(self.mechanism, known.q[k], float(known.t[k]))
+            why = singular or "rows and motors are nearly dependent: fewer than three digits are certain"
+        else:
+            why = code.message
+        many = f"{bad.size} of {known.status.size} samples, the first is number {k}: " if known.shape else ""
+        return many + why
 
     @cached_property
     def _passive(self) -> Array:

@@ -26,6 +26,7 @@ from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.names import near_matches
 from dalembert.simulate.contact import memory
 from dalembert.simulate.contact import run_loops as loop
+from dalembert.simulate.contact.bearing_loads import BearingLaw, BearingLoads
 from dalembert.simulate.contact.complementarity import GAINED, NO_IMPULSES, ORDERS, Limbs, impact_impulses
 from dalembert.simulate.contact.equations import (
     OUTPUTS,
@@ -221,6 +222,8 @@ class ContactEngine:
         self.event_names = list(event_names)
         self.places = system.places
         self.watched, self.callables = len(directions), list(callables)
+        bearing = any(isinstance(one.law, BearingLaw) for one in system.contacts)
+        self.bearings = BearingLoads(system.system, system.contacts, q, v, start) if bearing else None
         self.error: BaseException | None = None
         self.bad: tuple[str, float] = ("", 0.0)
         self.alive: list[Any] = []
@@ -432,6 +435,9 @@ class ContactEngine:
 
     def _laws(self) -> None:
         w = self.at
+        if self.bearings is not None:
+            w.law_kinetic[self.bearings.places], w.law_static[self.bearings.places] = self.bearings.limits(w)
+            return
         state = (w.q.copy(), w.v.copy(), float(w.time[0]))
         for i in np.flatnonzero(self.at.law == OTHER):
             law = self.system.contacts[i].law

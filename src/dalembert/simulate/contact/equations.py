@@ -21,6 +21,7 @@ import numpy as np
 from dalembert.checks import is_number
 from dalembert.errors import ModelError
 from dalembert.friction import (
+    BearingFriction,
     Coulomb,
     Dry,
     FrictionContact,
@@ -35,6 +36,7 @@ from dalembert.friction import (
 from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
 from dalembert.memory import memory_of
+from dalembert.simulate.contact.bearing_loads import BearingLaw
 from dalembert.simulate.contact.friction_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.geometry import _asked
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Plane
@@ -204,7 +206,7 @@ def rubbing_rows(mechanism: Any, contact: FrictionContact) -> RubbingRows:
     n, wanted = mechanism.nv, f"contact {contact.name!r}: of a mechanism"
     if isinstance(contact, Unilateral):
         raise ModelError(f"{wanted} Contact(shape, other) may touch, not Unilateral")
-    if isinstance(contact, JointFriction):
+    if isinstance(contact, JointFriction | BearingFriction):
         names = tuple(mechanism.coordinates)
         known = contact.along in names if isinstance(contact.along, str) else 0 <= contact.along < n
         if not known:
@@ -411,6 +413,8 @@ def _data(contact: FrictionContact, names: tuple[str, ...]) -> ContactData:
         return ContactData(
             contact.name, False, contact.law, contact.directions, names.index(contact.normal), contact.unilateral
         )
+    if isinstance(contact, BearingFriction):
+        return ContactData(contact.name, False, BearingLaw(contact.law, contact.along, contact.radius), 1)
     return ContactData(contact.name, False, contact.law, contact.directions)
 
 

@@ -32,7 +32,7 @@ from dalembert.simulate.session import RunSettings, Session
 @cache
 def known_classes() -> dict[str, type]:
     """Return the dataclasses that may be in a file, by name."""
-    from dalembert.friction.laws.contacts import CONTACTS
+    from dalembert.friction.laws.contacts import CONTACTS, BearingFriction
     from dalembert.friction.laws.laws import LAWS
     from dalembert.model.constraints import KINDS
     from dalembert.model.mechanism import inertia, parts, placement
@@ -42,7 +42,7 @@ def known_classes() -> dict[str, type]:
     from dalembert.simulate.events.asked import Event
 
     classes: list[type] = [Mechanism, inertia.Inertia, placement.Placement, Table, Event, *KINDS, *CONTACT_CLASSES]
-    classes += [*CONTACTS, *LAWS]
+    classes += [*CONTACTS, BearingFriction, *LAWS]
     classes += [kind for kind in vars(parts).values() if isinstance(kind, type) and kind.__module__ == parts.__name__]
     return {kind.__name__: kind for kind in classes}
 

@@ -1,0 +1,169 @@
+"""Dry friction of bearings in time: coast-down, a pendulum on a journal, stick and slip, what is refused."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.integrate import solve_ivp
+
+import dalembert as da
+from tests.simulate.linkages import crank_rocker
+
+MU, R, G = 0.2, 0.05, 9.81
+
+
+def rotor(kind="continuous"):
+    """Return a balanced disc on a horizontal shaft: the load is its weight, whatever it does."""
+    b = da.Builder("rotor")
+    b.body("disc", mass=4.0, inertia=(0.1, 0.2, 0.1))
+    b.joint("shaft", kind, "world", "disc", axis=(0, 1, 0))
+    return b.build()
+
+
+def test_a_rotor_coasts_down_in_closed_form():
+    """I w0 = mu r m g T: the load is known, so that the time is; then it stays."""
+    journal = da.BearingFriction("journal", "shaft", MU, radius=R)
+    run = da.simulate(rotor("revolute"), 8.0, [0.0], [10.0], contacts=[journal])
+    assert run.method == "hybrid"
+    torque = MU * R * 4.0 * G
+    (stop,) = [each for each in run.events if each.new == "stick"]
+    assert stop.time == pytest.approx(0.2 * 10.0 / torque, rel=1e-11)
+    assert run.q[-1, 0] == pytest.approx(0.5 * 10.0 * stop.time, rel=1e-9)
+    assert run.v[-1, 0] == 0.0
+    np.testing.assert_allclose(run.energy_residual, 0.0, atol=1e-8)
+    loads = run.joint_forces
+    np.testing.assert_allclose(np.linalg.norm(loads["shaft"].force, axis=1), 4.0 * G, rtol=1e-9)
+    sliding = run.t < stop.time
+    np.testing.assert_allclose(loads["shaft"].working[sliding, 4], -torque, rtol=1e-7)
+
+
+def test_a_rotor_sticks_until_the_motor_is_stronger():
+    """A torque that grows breaks it loose at mu_s r m g, and then works against mu_k r m g."""
+    journal = da.BearingFriction("journal", "shaft", da.StaticKinetic(0.3, 0.2), radius=R)
+    run = da.simulate(rotor("revolute"), 2.0, [0.0], [0.0], contacts=[journal], force=([0.0, 2.0], [[0.0], [1.0]]))
+    (start,) = [each for each in run.events if each.new.startswith("slip")]
+    assert start.time == pytest.approx(2.0 * 0.3 * R * 4.0 * G, rel=1e-9)
+    gained = (2.0**2 - start.time**2) / 4 - 0.2 * R * 4.0 * G * (2.0 - start.time)
+    assert run.v[-1, 0] == pytest.approx(gained / 0.2, rel=1e-9)
+
+
+def pendulum():
+    """Return a bar on a journal, q = 0 along x, gravity along -z, its moment about the centre 0.05."""
+    b = da.Builder("pendulum")
+    b.body("bar", mass=2.0, center=(0.3, 0, 0), inertia=(0.05, 0.05, 0.05))
+    b.joint("pivot", "revolute", "world", "bar", axis=(0, 1, 0))
+    return b.build()
+
+
+def by_scipy(q, duration):
+    """Return (time, angle) of all turning points of the same pendulum by hand, with the journal's torque mu r |F|."""
+    m, c, inertia = 2.0, 0.3, 0.05 + 2.0 * 0.09
+
+    def acceleration(q, v, sign):
+        a = 0.0
+        for _ in range(60):
+            x = c * (-np.cos(q) * v * v - np.sin(q) * a)
+            z = c * (np.sin(q) * v * v - np.cos(q) * a)
+            a, old = (m * G * c * np.cos(q) - sign * MU * R * m * np.hypot(x, z + G)) / inertia, a
+            if abs(a - old) < 1e-15:
+                break
+        return a
+
+    t, turns = 0.0, [(0.0, q)]
+    while True:
+        sign = np.sign(acceleration(q, 0.0, 0.0))
+        if acceleration(q, 0.0, sign) * sign <= 0.0:
+            return turns
+        event = lambda t, y: y[1]  # noqa: E731
+        event.terminal, event.direction = True, -sign
+        run = solve_ivp(lambda t, y, s=sign: [y[1], acceleration(y[0], y[1], s)], (t, duration), [q, sign * 1e-13],
+                        method="DOP853", rtol=1e-12, atol=1e-13, events=event)  # fmt: skip
+        if run.status != 1:
+            return turns
+        t, q = float(run.t_events[0][0]), float(run.y_events[0][0][0])
+        turns.append((t, q))
+
+
+def test_a_pendulum_on_a_journal_swings_as_scipy_says():
+    """The load changes with angle, speed and friction itself; the last turning point sticks."""
+    journal = da.BearingFriction("journal", "pivot", MU, radius=R)
+    run = da.simulate(pendulum(), 30.0, [1.2], [0.0], contacts=[journal])
+    turns = by_scipy(1.2, 30.0)
+    assert len(turns) > 4
+    angles = [float(run.q[int(np.flatnonzero(run.t == each.time)[0]), 0]) for each in run.events]
+    times = [each.time for each in run.events]
+    expected = dict(turns[1:])
+    for t, angle in expected.items():
+        k = int(np.argmin(np.abs(np.array(times) - t)))
+        assert times[k] == pytest.approx(t, abs=1e-6)
+        assert angles[k] == pytest.approx(angle, abs=1e-7)
+    assert run.v[-1, 0] == 0.0
+    assert run.q[-1, 0] == pytest.approx(turns[-1][1], abs=1e-7)
+    np.testing.assert_allclose(run.energy_residual, 0.0, atol=1e-6)
+
+
+def chain():
+    b = da.Builder("chain")
+    for i in range(2):
+        b.body(f"bar {i}", mass=1.0, center=(0.25, 0, 0), inertia=(0.01, 0.03, 0.03))
+        b.joint(f"hinge {i}", "revolute", f"bar {i - 1}" if i else "world", f"bar {i}", axis=(0, 1, 0),
+                position=(0.5, 0, 0) if i else (0, 0, 0))  # fmt: skip
+    return b.build()
+
+
+def test_two_bearings_brake_each_other():
+    """Accelerations of a run are those of `joint_forces(bearings=...)` at its states."""
+    m = chain()
+    journals = [da.BearingFriction(f"journal {i}", f"hinge {i}", 0.15, radius=0.03) for i in range(2)]
+    run = da.simulate(m, 0.6, [0.1, 0.4], [1.0, -2.0], contacts=journals)
+    moving = np.flatnonzero((np.abs(run.v) > 1e-3).all(axis=1))[::3]
+    state = m.joint_forces(run.q[moving], run.v[moving], bearings=dict.fromkeys(("hinge 0", "hinge 1"), (0.03, 0.15)))
+    np.testing.assert_allclose(run.acceleration[moving], state.acceleration, rtol=1e-9, atol=1e-9)
+    assert moving.size > 5
+
+
+def test_what_is_refused():
+    journal = da.BearingFriction("journal", "lower", MU, radius=R)
+    b = da.Builder("door")
+    b.body("leaf", mass=20.0, center=(0.5, 0, 1), inertia=(7, 8.5, 1.7))
+    b.joint("lower", "revolute", "world", "leaf", axis=(0, 0, 1))
+    b.loop("upper", "revolute", "leaf", "world", placement=(0, 0, 1.8), other_placement=(0, 0, 1.8), axis=(0, 0, 1))
+    with pytest.raises(da.ModelError, match="load of 'lower' is not unique"):
+        da.simulate(b.build(), 1.0, v=[2.0], contacts=[journal])
+    steep = da.BearingFriction("journal", "pivot", 3.0, radius=0.5)
+    run = da.simulate(pendulum(), 1.0, [0.1], [1.0], contacts=[steep])
+    assert run.status == "no solution"
+    assert "'pivot'" in run.message
+    assert "jam" in run.message
+    m = chain()
+    one = da.BearingFriction("journal", "hinge 0", 0.1, radius=0.03)
+    with pytest.raises(da.ModelError, match="no other contact"):
+        da.simulate(m, 0.1, contacts=[one, da.JointFriction("rub", "hinge 1", 0.1)])
+    with pytest.raises(da.ModelError, match="name of a joint"):
+        da.BearingFriction("journal", 3, 0.1)
+    with pytest.raises(da.ModelError, match="radius"):
+        da.BearingFriction("journal", "hinge 0", 0.1, radius=0.0)
+
+
+def test_a_linkage_coasts_until_its_bearings_rest_together():
+    """One bearing of a loop sticks and holds it; two come to rest together, and nobody can say how they share."""
+    m, q, v = crank_rocker()
+    names = [joint.name for joint in m.joints]
+    several = [da.BearingFriction(f"journal {name}", name, 0.2, radius=0.05) for name in names[:2]]
+    run = da.simulate(m, 20.0, q, v, contacts=several)
+    assert run.status == "no solution"
+    assert f"{names[0]!r}, {names[1]!r} come to rest together" in run.message
+    np.testing.assert_allclose(run.v[-1], 0.0, atol=1e-6)
+    one = da.simulate(m, 20.0, q, v, contacts=several[:1])
+    assert one.ok
+    np.testing.assert_allclose(one.v[-1], 0.0, atol=1e-14)
+    np.testing.assert_allclose(one.energy_residual, 0.0, atol=1e-6)
+
+
+def test_files_keep_bearings(tmp_path):
+    journal = da.BearingFriction("journal", "pivot", da.StaticKinetic(0.25, MU), radius=R)
+    run = da.simulate(pendulum(), 1.0, [1.2], [0.0], contacts=[journal])
+    run.save(tmp_path / "run.h5")
+    again = da.Trajectory.load(tmp_path / "run.h5").repeat()
+    np.testing.assert_array_equal(again.q, run.q)
+    assert [str(each) for each in again.events] == [str(each) for each in run.events]
