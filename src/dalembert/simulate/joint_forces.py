@@ -37,7 +37,7 @@ from dalembert.simulate.contact_loads import (
     loads_at,
     outer_forces,
 )
-from dalembert.simulate.equations.evaluate import Forces
+from dalembert.simulate.equations.codes import Forces
 from dalembert.simulate.events.record import Mode
 from dalembert.status import Status
 from dalembert.types import Array
