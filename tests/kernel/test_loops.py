@@ -132,6 +132,23 @@ def test_what_a_loop_is_made_of_is_noticed_in_every_file(start, tmp_path, name, 
     assert (line(2.0), hits(line)) == (answer, 0)
 
 
+def test_comments_and_places_in_a_file_are_not_part_of_a_loop(start, tmp_path):
+    assert start()(2.0) == 7.0
+    for name in ("made_up_called", "made_up_caller"):
+        path = tmp_path / f"{name}.py"
+        path.write_text("# A comment.\n\n" + path.read_text() + "# Another.\n")
+    line = start()
+    assert (line(2.0), hits(line)) == (7.0, 1)
+
+
+def test_options_of_a_called_loop_are_part_of_the_caller(start, tmp_path):
+    assert start()(2.0) == 7.0
+    path = tmp_path / "made_up_called.py"
+    path.write_text(path.read_text().replace("@loop()", '@loop(fastmath={"contract"})'))
+    line = start()
+    assert (line(2.0), hits(line)) == (7.0, 0)
+
+
 def test_a_full_disk_is_warned_of_once(start, monkeypatch):
     cache.warn_once.cache_clear()
 

@@ -15,7 +15,7 @@ what anybody has put there, and takes code for fresh though another file changed
   again; shipped files are trusted as the sources beside them are, and checked for damage;
 - a cache that cannot be written is warned of once, and the loops run without it;
 - processes that need the same loop at the same time compile it once: the others wait for it;
-- code is fresh if nothing changed of which it is made: the loops it calls, the constants it uses, and their files.
+- code is fresh if nothing changed of which it is made: the code of the loops it calls, and the constants they use.
 
 What is kept is the code of *entries*, the loops that Python calls, with all that they call in it (`loop_linking.py`).
 Stored and shipped code may differ in the last bits: the vectors of this processor may be longer than those of the
@@ -33,7 +33,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from functools import cache, cached_property
 from pathlib import Path
-from types import CodeType, FunctionType, ModuleType
+from types import BuiltinFunctionType, CodeType, FunctionType, ModuleType
 from typing import Any
 
 import numba
@@ -55,6 +55,9 @@ INDEX, CODE = b"dalembert loops 1, index\n", b"dalembert loops 1, code\n"
 
 CONSTANTS = (bool, int, float, complex, str, bytes, tuple, frozenset, type(None))
 """Types of globals whose values become part of the code."""
+
+FOREIGN = (ModuleType, type, FunctionType, BuiltinFunctionType, np.ufunc)
+"""Types of globals of other packages, which do not change with this one: modules, classes, functions."""
 
 PYTHON = f"py{sys.version_info[0]}{sys.version_info[1]}"
 """Code is pickled, and differs from one version of Python to the next."""
@@ -289,9 +292,10 @@ def _module_parts(function: Any) -> tuple[str, ...]:
 
 def _file_names(function: Any) -> tuple[str, str]:
     """Return the name of a function's index, and how those of its codes begin."""
-    code = function.__code__
-    name = f"{Path(code.co_filename).stem}.{function.__qualname__}-{code.co_firstlineno}.{PYTHON}"
-    name = name.replace("<", "").replace(">", "")
+    code, name = function.__code__, function.__qualname__
+    if "<" in name:  # functions made inside others may share a name
+        name = f"{name}-{code.co_firstlineno}".replace("<", "").replace(">", "")
+    name = f"{Path(code.co_filename).stem}.{name}.{PYTHON}"
     return f"{name}.nbi", name
 
 
@@ -363,24 +367,58 @@ def _is_ours(value: Any) -> bool:
 
 
 def made_of(function: Any) -> bytes:
-    """Return a hash of a function's file, of those of all that it calls in this package, and of its constants."""
+    """Return a hash of the code of a function and of all that it calls in this package, of constants and of options.
+
+    Comments and blank lines are not part of it. Where a function names something that is neither a function nor a
+    constant (an intrinsic, a class of this package, a foreign object), the whole file of that thing or of the function
+    counts.
+    """
     files: set[str] = set()
-    constants: set[str] = set()
+    parts: set[bytes] = set()
     for here in _reached(function, lambda value: getattr(value, "py_func", value)):
-        files.add(here.__code__.co_filename)
+        parts.add(_code_of(here))
         for name, value in _globals_of(here):
-            if _is_ours(getattr(value, "py_func", value)):
+            if _is_ours(value):  # a plain function: its compiled form (`numba.extending.overload`) is in its file
+                files.add(value.__code__.co_filename)
+            elif _is_ours(getattr(value, "py_func", None)):
                 continue
-            if isinstance(value, CONSTANTS):
-                constants.add(f"{here.__module__}.{name} = {value!r}")
+            elif isinstance(value, CONSTANTS):
+                parts.add(f"{here.__module__}.{name} = {value!r}".encode())
             elif isinstance(value, np.ndarray):
-                constants.add(f"{here.__module__}.{name} = {value.dtype} {value.shape} {value.tobytes().hex()}")
+                head = f"{here.__module__}.{name} = {value.dtype} {value.shape} "
+                parts.add(head.encode() + value.tobytes())
             elif str(getattr(value, "__module__", "")).startswith(PACKAGE):  # an intrinsic, a class
                 files.add(_file_of(value.__module__))
-    digest = hashlib.sha256("\n".join(sorted(constants)).encode())
+            elif not isinstance(value, FOREIGN):
+                files.add(here.__code__.co_filename)
+    digest = hashlib.sha256()
+    for part in sorted(parts):
+        digest.update(hashlib.sha256(part).digest())
     for path in sorted(files):
         digest.update(_content(path))
     return digest.digest()
+
+
+def _code_of(function: FunctionType) -> bytes:
+    """Return a function's byte code with its constants and names, its defaults, and the options of its decorator."""
+    dispatcher = function.__globals__.get(function.__name__)
+    options = getattr(dispatcher, "targetoptions", {}) if getattr(dispatcher, "py_func", None) is function else {}
+    settings = sorted((name, _settled(value)) for name, value in options.items())
+    head = (function.__module__, function.__qualname__, function.__defaults__, function.__kwdefaults__, settings)
+    return repr(head).encode() + _words_of(function.__code__)
+
+
+def _words_of(code: CodeType) -> bytes:
+    """Return what a code object does, without its place in a file."""
+    names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount, code.co_flags)
+    words = [repr(names).encode(), code.co_code, getattr(code, "co_exceptiontable", b"")]
+    words += [_words_of(each) if isinstance(each, CodeType) else _settled(each).encode() for each in code.co_consts]
+    return b"\0".join(words)
+
+
+def _settled(value: Any) -> str:
+    """Return a value as text that does not depend on the order of a set's members, which differs between processes."""
+    return repr(sorted(map(repr, value))) if isinstance(value, (set, frozenset)) else repr(value)
 
 
 def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
