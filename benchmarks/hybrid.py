@@ -28,13 +28,13 @@ import dalembert as da
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 from tests.reference.contact.hybrid import simulate_plain
+from tests.reference.dry.simulate import simulate as simulate_dry
 from tests.simulate.contact_cases import cam_follower, rocking_block, vertical_ball
 from tests.simulate.toys import woodpecker
 
 from dalembert.examples import two_blocks
 from dalembert.friction import Bounded, Coulomb, Hyperbolic, StaticKinetic
 from dalembert.simulate.contact import Contact, Sphere
-from dalembert.simulate.dry.simulate import simulate as simulate_dry
 
 TOLERANCES = {"rtol": 1e-10, "atol": 1e-12}
 REPEATS, AT_LEAST = 5, 0.3

@@ -7,7 +7,7 @@ import pytest
 
 from dalembert.errors import SolvabilityError
 from dalembert.model import Matrices
-from dalembert.simulate.dry.dynamics import Dynamics
+from tests.reference.dry.dynamics import Dynamics
 
 
 def solved(angle: float) -> np.ndarray:

@@ -10,8 +10,8 @@ import dalembert as da
 from dalembert.examples import two_blocks
 from dalembert.friction import Coulomb, Dry, JointFriction, StaticKinetic, Stribeck, Unilateral
 from dalembert.simulate.contact import Contact, Heightfield, Plane, Sphere
-from dalembert.simulate.dry.simulate import simulate as simulate_dry
 from tests.reference.contact.hybrid import simulate_plain
+from tests.reference.dry.simulate import simulate as simulate_dry
 from tests.simulate.belt_events import EVENTS
 from tests.simulate.contact_cases import (
     cam_follower,

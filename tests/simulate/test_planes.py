@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 import dalembert as da
 from dalembert.friction import Bounded, Coulomb, StaticKinetic, Stribeck
 from dalembert.model import Matrices
-from dalembert.simulate import STEPPERS
+from dalembert.simulate.contact.runge_kutta import METHODS as STEPPERS
 
 G = 9.81
 MASS = 2.0
@@ -161,7 +161,7 @@ def sledge():
     return da.Lagrangian(q, v, kinetic=kinetic, coordinates=("x", "y", "turn"), friction=friction)
 
 
-@pytest.mark.parametrize("stepper", [name for name, one in STEPPERS.items() if one.adaptive])
+@pytest.mark.parametrize("stepper", [name for name in STEPPERS if name != "rk4"])
 def test_a_sledge_slides_and_spins_until_a_foot_stops_and_then_the_others(stepper):
     loose = {"rtol": 1e-7, "atol": 1e-9} if stepper == "radau" else {}
     run = da.simulate(sledge(), 2.0, [0, 0, 0], [1.0, 0.5, 3.0], stepper=stepper, **TIGHT | loose)

@@ -21,7 +21,7 @@ from dalembert.friction import (
     Unilateral,
 )
 from dalembert.model import Matrices
-from dalembert.simulate.dry.simulate import simulate as simulate_dry
+from tests.reference.dry.simulate import simulate as simulate_dry
 from tests.simulate.belt_events import EVENTS
 
 G = 9.81

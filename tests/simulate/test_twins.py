@@ -1,4 +1,4 @@
-"""The compiled contact engine beside its plain twin (`simulate/dry`) on random systems with dry friction."""
+"""The compiled contact engine beside its plain twin (`tests/reference/dry`) on random systems with dry friction."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 import dalembert as da
 from dalembert.friction import Bounded, Dry, Hyperbolic, StaticKinetic, Stribeck
 from dalembert.model import Matrices
-from dalembert.simulate.dry.simulate import simulate as simulate_dry
+from tests.reference.dry.simulate import simulate as simulate_dry
 
 TIGHT = {"rtol": 1e-10, "atol": 1e-12}
 

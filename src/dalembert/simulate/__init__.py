@@ -1,7 +1,8 @@
 """From an initial state to a trajectory: all integration in time.
 
 The room has the name of its one function: `da.simulate` is the function (`dalembert/__init__.py` keeps it so), and the
-room is imported by `from dalembert.simulate import ...`.
+room is imported by `from dalembert.simulate import contact` or `import dalembert.simulate.contact as contact`; a plain
+`import dalembert.simulate.contact` leaves `dalembert.simulate` the function, which has no sub-rooms.
 """
 
 from __future__ import annotations
@@ -21,7 +22,6 @@ if TYPE_CHECKING:
     from dalembert.simulate.problem import Problem, integrate
     from dalembert.simulate.result import Result, Statistics
     from dalembert.simulate.settings import Settings
-    from dalembert.simulate.steppers import STEPPERS
     from dalembert.simulate.storage.read import resume
     from dalembert.simulate.trajectory import Trajectory
 
@@ -36,7 +36,6 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("Problem", "integrate"), "problem"),
     **dict.fromkeys(("Result", "Statistics"), "result"),
     "Settings": "settings",
-    "STEPPERS": "steppers",
     "resume": "storage.read",
     "Trajectory": "trajectory",
 }
@@ -47,7 +46,6 @@ __all__ = [
     "FORMULATIONS",
     "METHODS",
     "MODES",
-    "STEPPERS",
     "Consistent",
     "Event",
     "EventRecord",

@@ -63,6 +63,12 @@ def _moreau() -> Stepper:
     return run_moreau
 
 
+def _fixed() -> Stepper:
+    from dalembert.simulate.steppers.fixed import run_fixed
+
+    return run_fixed
+
+
 METHODS: dict[str, Callable[[], Stepper]] = {
     "dop853": _explicit,
     "dopri5": _explicit,
@@ -73,10 +79,11 @@ METHODS: dict[str, Callable[[], Stepper]] = {
     "variational": _variational,
     "hybrid": _hybrid,
     "moreau": _moreau,
+    "fixed": _fixed,
 }
 """Functions that import a stepper: a run waits for its own alone. Being in the list is being tested."""
 
-WITH_CONTACTS = ("hybrid", "moreau")
+WITH_CONTACTS = ("hybrid", "moreau", "fixed")
 """Those that take contacts, and need some."""
 
 FEW = 3
@@ -284,39 +291,40 @@ def simulate(
 
         run = simulate_implicit(system, duration, q, v, given, dict(options))
         return replace(run, given={"duration": duration, "q": q, "v": v} | given | options)
-    if kind == "dry" or (method == "fixed" and own_contacts(system)):
-        run = _simulate_dry(system, duration, q, v, given, dict(options))
-        return replace(run, given={"duration": duration, "q": q, "v": v} | given | options)
     _from_event_to_event(system, given, options)
     return run_session(prepare(system, duration, q, v, given, options), file, progress)
 
 
+# `import dalembert.simulate.contact as contact` goes through `da.simulate`, which is this function: Python then looks
+# for the room under its name.
+simulate.__name__ = "dalembert.simulate"
+
+
 def kind_of(system: Any) -> str:
-    """Return which of three ways a system goes: "smooth" (and contacts of a mechanism), "dry", "implicit"."""
+    """Return which of two ways a system goes: "explicit", solved for accelerations, or "implicit", F(t, x, x') = 0."""
     from dalembert.model.mechanism.mechanism import Mechanism
 
     if isinstance(system, Mechanism):  # first, since it needs neither CasADi nor the solvers of friction
-        return "smooth"
+        return "explicit"
     from dalembert.model.lagrangian.lagrangian import Lagrangian
     from dalembert.model.matrices import Matrices
 
     if isinstance(system, Lagrangian | Matrices):
-        return "smooth"
+        return "explicit"
     from dalembert.simulate.equations.dae import DAE
     from dalembert.tableau.tableau import Tableau
 
     if isinstance(system, DAE | Tableau):
         return "implicit"
-    if hasattr(system, "coordinates"):
-        return "dry"
+    from dalembert.model.system import System
+
+    if isinstance(system, System):
+        return "explicit"
     raise ModelError(
         f"simulate takes a Mechanism, a Lagrangian, Matrices, a Tableau or a DAE, not {type(system).__name__}; "
         "da.load(file) reads a robot from a file"
     )
 
-
-PLAIN_STEPPERS = ("dopri5", "rk4", "radau")
-"""Steppers of `method="fixed"` beside the one of order 8."""
 
 BETWEEN_EVENTS = ("dop853", "dopri5", "rk4", "radau")
 """Methods that the contact engine takes between events."""
@@ -359,38 +367,6 @@ def _refuse_friction(system: Any, friction: Any) -> None:
             "friction=False leaves out the dry friction of a mechanism's joints; contacts of a "
             f"{type(system).__name__} are given when it is made: make it without them"
         )
-
-
-def _simulate_dry(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: Any) -> Trajectory:
-    """Hand a system with dry friction to the plain engine: other steppers than those of the contact engine."""
-    from dalembert.simulate.dry.simulate import simulate as simulate_friction
-
-    for word in ("contacts", "events", "on_step", "file"):
-        if given[word] is not None:
-            raise ModelError(
-                f"{word}= is taken by runs with dry friction whose steps are of order 8, not by stepper= or method= "
-                "of another name"
-            )
-    taken = {name: given[name] for name in ("t", "force", "rtol", "atol", "step", "max_step", "every", "breaks")}
-    if taken["force"] is not None and not callable(taken["force"]):
-        from dalembert.simulate.equations.codes import Forces
-        from dalembert.simulate.equations.lagrangian_system import in_time
-
-        law = controller(in_time(system), taken["force"])
-        taken["force"] = Forces(law)
-        taken["breaks"] = [*checked_breaks(taken["breaks"]), *law.stops(given["t"], given["t"] + duration)]
-    method, way = given["method"], {}
-    known = ("auto", "events", "dop853", *PLAIN_STEPPERS, "fixed")
-    if not isinstance(method, str) or method not in known:
-        raise ModelError(
-            f"method={method!r} is not one of those with dry friction: {', '.join(map(repr, known))}",
-            near=near_matches(str(method), known),
-        )
-    if method in ("dop853", *PLAIN_STEPPERS):
-        way = {"stepper": method}
-    elif method == "fixed":
-        way = {"method": method}
-    return simulate_friction(system, duration, q, v, **taken | way | options)
 
 
 def _in_time(system: Any) -> Any:
@@ -467,7 +443,10 @@ def _refuse_unknown(system: Any, method: str, friction: bool, contacts: Any, opt
         raise ModelError("method='hybrid' needs contacts=: a system without them goes by a smooth method")
     if not options:
         return
-    of_method = [name for name in signature(METHODS[method]()).parameters if name != "session"]
+    parameters = signature(METHODS[method]()).parameters
+    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+        return  # what the method hands on, that takes or refuses
+    of_method = [name for name in parameters if name != "session"]
     known = [name for name in signature(simulate).parameters if name not in ("system", "options")]
     for name in options:
         if name not in of_method:

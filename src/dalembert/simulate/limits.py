@@ -149,10 +149,6 @@ CONSISTENT = 1e-6
 """Initial states of mechanisms may miss the constraints by this part of the system's size (or so many radians, per
 second for velocities), and are then put onto them."""
 
-CONSISTENT_DRY = 1e-9
-"""Initial velocities (and positions) with dry friction in plain NumPy may miss a constraint by this part of the
-velocities; more is a contradiction."""
-
 ON_MANIFOLD = 1e-13
 """States that miss the constraints by less of the system's size are taken as they are: a run can be repeated bit for
 bit."""
@@ -241,9 +237,6 @@ BESIDE_ZERO = 1e-10
 NEAR = 1e-5
 """Part of a step from which the end of sticking is extrapolated."""
 
-AHEAD = 1e-7
-"""How far plain NumPy looks beyond the end of sticking, as a part of the step, to begin with."""
-
 AT_ENDS = 1e-6
 """Stages this near to the ends of a step, as a part of it, are its ends."""
 
@@ -275,9 +268,6 @@ STILL = 1e-9
 AT_REST = 1e-11
 """Relative velocities up to this part of what they are summed from are zero where contacts come to rest together."""
 
-CLEARLY_SLIDES = 1e-9
-"""Part of the relative velocities' size above which a contact clearly slides, in plain NumPy."""
-
 REST_DIRECTION = 1e-9
 """Part of the velocity before, which stands for that of a plane that has come to rest within a fixed step."""
 
@@ -305,9 +295,6 @@ SHORTEST_TURN, LONGEST_TURN = 1e-6, 1e-3
 
 OPENING, WEAK = 1e-9, 1e-12
 """Parts of the accelerations and of the forces below which they are none."""
-
-LIMIT_DROPS = 1e-12
-"""A kinetic limit below the static one by more than this part drops where sliding begins."""
 
 CLINGS = 1e-6
 """A massless foot that lands may pull by this part of the largest force: rounding of the moment at which it lands."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from html import escape
@@ -196,8 +196,8 @@ class Trajectory:
         Names of the contacts, and the columns of `forces` that belong to each.
     notes, ignored
         Data of the model that do not act in this run, a sentence for each kind; the kinds.
-    session, solution, later
-        What the run goes on from; a dense solution, where there is one; what computes samples when they are asked for.
+    session, solution
+        What the run goes on from; a dense solution, where there is one.
     given
         What `da.simulate` was given, of runs without a session.
     """
@@ -215,17 +215,13 @@ class Trajectory:
     notes: tuple[str, ...] = ()
     session: Any = field(repr=False, default=None)
     solution: Any = field(repr=False, default=None)
-    later: Callable[[Trajectory], dict[str, Array]] | None = field(repr=False, default=None)
     ignored: tuple[str, ...] = ()
     given: dict[str, Any] | None = field(repr=False, default=None)
 
     # --- samples ------------------------------------------------------------------------------------------------
 
     def sample(self, name: str, otherwise: Array | None = None) -> Array:
-        """Return an array of the samples, computed now where it was left for later."""
-        if name not in self.samples and self.later is not None:
-            for word, rows in self.later(self).items():
-                self.samples.setdefault(word, rows)
+        """Return an array of the samples."""
         if name in self.samples:
             return self.samples[name]
         if otherwise is None:

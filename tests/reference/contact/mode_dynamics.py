@@ -15,10 +15,10 @@ from dalembert.kkt.residual import estimated
 from dalembert.simulate.contact.complementarity import Inverse, Limbs, complementarity, stiffened
 from dalembert.simulate.contact.geometry import Geometry, State
 from dalembert.simulate.dormand_prince import DOP853
-from dalembert.simulate.dry.explicit import DOP853_TABLE
 from dalembert.simulate.equations.codes import Chart, Forces
 from dalembert.simulate.limits import REDUNDANT_RESIDUAL
 from dalembert.simulate.session import RunSettings
+from tests.reference.dry.explicit import DOP853_TABLE
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Steps of order 8 between events: from here by any h, put back on the contacts that are closed.

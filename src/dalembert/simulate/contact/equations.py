@@ -492,7 +492,7 @@ def other_contacts(system: Any) -> ContactSystem:
     n, m, k = len(system.coordinates), len(system.names), len(contacts)
     holonomic = tuple(getattr(system, "holonomic", ())) if hasattr(system, "constraint") else (False,) * m
     rate = getattr(system, "constraint_velocity", None)
-    rubbing = len(system.contacts)
+    rubbing = len(getattr(system, "contacts", ()))
 
     def terms(q: Array, v: Array, t: float) -> dict[str, Array]:
         A = np.asarray(system.jacobian(q, t), float).reshape(m, n)

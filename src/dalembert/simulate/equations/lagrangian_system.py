@@ -45,7 +45,6 @@ from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.lagrangian.lagrangian import Lagrangian
-    from dalembert.model.matrices import Matrices
     from dalembert.model.mechanism.ranks import GenericRank
 
 SOLVED = (Status.UNIQUE, Status.REDUNDANT)
@@ -396,11 +395,11 @@ class LagrangianSystem(VectorSystem):
 
 
 class MatricesSystem(VectorSystem):
-    """`Matrices`, whose parts are Python functions of the state: steppers call them back."""
+    """`Matrices`, or any other `System` whose parts are Python functions of the state: steppers call them back."""
 
     compiled = False
 
-    def __init__(self, matrices: Matrices) -> None:
+    def __init__(self, matrices: Any) -> None:
         super().__init__(matrices, (False,) * len(matrices.names))
         self.matrices = matrices
         self.autonomous = False
@@ -446,7 +445,7 @@ class MatricesSystem(VectorSystem):
     def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return A v of rows at rest; rows with a drift of their own are known by their accelerations alone: zero."""
         q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
-        if not self.matrices.rows_rest:
+        if not getattr(self.matrices, "rows_rest", False):
             return np.zeros((*np.shape(q)[:-1], len(self.names)))
         return np.einsum("...ij,...j->...i", self.jacobian(q, t), v)
 
@@ -477,13 +476,15 @@ class MatricesSystem(VectorSystem):
 
 
 def in_time(system: Any) -> Any:
-    """Return a system as steppers read it: a `Mechanism` as it is, a `Lagrangian` or `Matrices` in this form."""
+    """Return a system as steppers read it: a `Mechanism` as it is, any other `System` in this form."""
     from dalembert.model.lagrangian.lagrangian import Lagrangian
-    from dalembert.model.matrices import Matrices
+    from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.system import System
 
     if isinstance(system, Lagrangian):
         return LagrangianSystem(system)
-    return MatricesSystem(system) if isinstance(system, Matrices) else system
+    wrapped = isinstance(system, Mechanism | VectorSystem) or not isinstance(system, System)
+    return system if wrapped else MatricesSystem(system)
 
 
 _NAMES = ("q", "v", "t", "parameters")

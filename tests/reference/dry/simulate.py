@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -10,20 +11,16 @@ import numpy as np
 from dalembert.checks import finite_vector, is_number
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.model.system import System
-from dalembert.names import near_matches
-from dalembert.simulate.dry.dynamics import SLIP, STICK, Dynamics
-from dalembert.simulate.dry.events import Record, Run, checked_options, run_events
-from dalembert.simulate.dry.fixed import run_fixed
-from dalembert.simulate.dry.transition import settled, velocity_rows
 from dalembert.simulate.equations.lagrangian_system import in_time
-from dalembert.simulate.limits import AT_REST, CONSISTENT_DRY
+from dalembert.simulate.limits import AT_REST
 from dalembert.simulate.samples import breaks_of, checked_breaks
 from dalembert.simulate.trajectory import Counts, Trajectory
 from dalembert.status import Status
 from dalembert.types import Array
-
-METHODS = {"events": run_events, "fixed": run_fixed}
-"""Ways through time; being in the list is being tested."""
+from tests.reference.dry.dynamics import SLIP, STICK, Dynamics
+from tests.reference.dry.events import Record, Run, checked_options, run_events
+from tests.reference.dry.limits import CONSISTENT_DRY
+from tests.reference.dry.transition import settled, velocity_rows
 
 
 def simulate(
@@ -33,7 +30,6 @@ def simulate(
     v: Any,
     *,
     t: float = 0.0,
-    method: str = "events",
     stepper: str = "dop853",
     rtol: float = 1e-10,
     atol: float = 1e-12,
@@ -44,7 +40,6 @@ def simulate(
     force: Any = None,
     breaks: Any = None,
     sticking: Sequence[str] | str | None = None,
-    **options: Any,
 ) -> Trajectory:
     """Simulate a system with dry friction (or without).
 
@@ -56,12 +51,8 @@ def simulate(
         Length of the run and its start, seconds.
     q, v
         Initial coordinates and velocities, (n,).
-    method
-        "events": each mode is integrated on its own and every transition located; "fixed": the friction scheme of the
-        seed inside a fixed-step integrator (give `step`; options `resolver`, by default the flowchart or what takes
-        its place with reactions as limits, and those of `dalembert.friction.resolve`).
     stepper
-        One of `dalembert.simulate.STEPPERS`: "dop853" (order 8), "dopri5", "rk4" (needs `step`), "radau" (implicit,
+        One of `STEPPERS`: "dop853" (order 8), "dopri5", "rk4" (needs `step`), "radau" (implicit,
         stiff).
     rtol, atol
         Tolerances of a step.
@@ -87,22 +78,12 @@ def simulate(
     Trajectory
         Also where the run could not go on: `status` and `message` say why.
     """
-    if not isinstance(method, str) or method not in METHODS:
-        near = near_matches(method, METHODS)
-        raise ModelError(
-            f"method={method!r} is not one of {', '.join(map(repr, METHODS))}"
-            + (f"; did you mean {near[0]!r}?" if near else "")
-        )
     if not (is_number(t) and np.isfinite(t)):
         raise ModelError(f"t={t!r} must be a finite number, the time at the start")
     declared = {*checked_breaks(breaks), *breaks_of(force)} if force is not None else set(checked_breaks(breaks))
     checked = checked_options(
         duration, stepper, rtol, atol, step, event_tolerance, every, max_step, tuple(sorted(declared))
     )
-    if options and method != "fixed":
-        raise ModelError(f"method={method!r} does not know {', '.join(map(repr, options))}")
-    if method == "fixed" and step is None:
-        raise ModelError('method="fixed" needs step=')
     dynamics = Dynamics(system, force)  # pyright: ignore[reportArgumentType] - a plain System has no contacts
     q, v = (finite_vector(x, dynamics.system.coordinates, what) for x, what in ((q, "q"), (v, "v")))
     mode = _first_modes(dynamics, q, v, float(t), sticking)
@@ -112,11 +93,11 @@ def simulate(
         checked.step or min(checked.duration / 100.0, checked.largest_step),
     )  # fmt: skip
     try:
-        run.mode = settled(dynamics, q, v, float(t), mode, checked.time_scale) if method == "events" else mode
+        run.mode = settled(dynamics, q, v, float(t), mode, checked.time_scale)
     except SolvabilityError as refused:
         run.status, run.message = "no solution", str(refused)
     run.record.add(run.t, run.y, run.mode)
-    METHODS[method](run, **options)
+    run_events(run)
     return _trajectory(run)
 
 
@@ -165,7 +146,21 @@ def _refuse_inconsistent(dynamics: Dynamics, q: Array, v: Array, t: float, mode:
             )
 
 
-def _trajectory(run: Run) -> Trajectory:
+@dataclass(frozen=True, eq=False)
+class PlainTrajectory(Trajectory):
+    """A run whose forces are resolved when they are first asked for."""
+
+    dynamics: Any = field(repr=False, default=None)
+
+    def sample(self, name: str, otherwise: Array | None = None) -> Array:
+        """Return an array of the samples, computed now where it was left for later."""
+        if name not in self.samples:
+            for word, rows in _resolved(self.dynamics, self).items():
+                self.samples.setdefault(word, rows)
+        return super().sample(name, otherwise)
+
+
+def _trajectory(run: Run) -> PlainTrajectory:
     d, record = run.dynamics, run.record
     n = d.n
     y = np.array(record.y)
@@ -175,10 +170,10 @@ def _trajectory(run: Run) -> Trajectory:
         "friction_work": y[:, 2 * n], "heat": y[:, 2 * n + 1],
     }  # fmt: skip
     columns: dict[str, Any] = {name: np.arange(d.columns.owner.size)[d.columns.of(i)] for i, name in enumerate(d.names)}
-    return Trajectory(
+    return PlainTrajectory(
         samples, in_time(d.system), tuple(run.events), run.status, run.message, run.options.stepper.name,
         "from event to event, sticking contacts as constraints", Counts(record.steps, 0, d.evaluations),
-        tuple(d.names), columns, later=lambda found: _resolved(d, found),
+        tuple(d.names), columns, dynamics=d,
     )  # fmt: skip
 
 

@@ -11,9 +11,6 @@ import numpy as np
 from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.names import near_matches
-from dalembert.simulate.dry.dynamics import HALF, Dynamics
-from dalembert.simulate.dry.locate import FoundTransition, ModeRate, Segment, first_transition, time_to_rest
-from dalembert.simulate.dry.transition import after_loss, arrived_together, modes_at_rest, on_manifold
 from dalembert.simulate.events.record import MODES, EventRecord
 from dalembert.simulate.limits import (
     CHATTER,
@@ -28,8 +25,11 @@ from dalembert.simulate.limits import (
     SHRINK,
 )
 from dalembert.simulate.samples import asked_time, bounds_between, refuse_too_many
-from dalembert.simulate.steppers import STEPPERS, StepFailed, Stepper
 from dalembert.types import Array
+from tests.reference.dry.dynamics import HALF, Dynamics
+from tests.reference.dry.explicit import STEPPERS, StepFailed, Stepper
+from tests.reference.dry.locate import FoundTransition, ModeRate, Segment, first_transition, time_to_rest
+from tests.reference.dry.transition import after_loss, arrived_together, modes_at_rest, on_manifold
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The record of a run: states and modes at steps or asked times, and at events (both sides).

@@ -8,10 +8,11 @@ import numpy as np
 
 from dalembert.errors import SolvabilityError
 from dalembert.friction import Resolution
-from dalembert.simulate.dry.dynamics import SLIP, STICK, Dynamics, Terms
-from dalembert.simulate.dry.locate import Segment, let_go
-from dalembert.simulate.limits import AHEAD, AT_REST, CLOSED_PLAIN, DEPENDENT_ENTRY, LEAST_SQUARES, LIGHT, LIMIT_DROPS
+from dalembert.simulate.limits import AT_REST, CLOSED_PLAIN, DEPENDENT_ENTRY, LEAST_SQUARES, LIGHT
 from dalembert.types import Array
+from tests.reference.dry.dynamics import SLIP, STICK, Dynamics, Terms
+from tests.reference.dry.limits import AHEAD, LIMIT_DROPS
+from tests.reference.dry.locate import Segment, let_go
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Keep a state where its constraints and sticking contacts hold: relative velocities exactly zero, no creep.

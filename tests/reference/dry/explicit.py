@@ -186,6 +186,10 @@ class DryRadau:
         return y + z[2], float(np.sqrt(np.mean((filtered / scale) ** 2)))
 
 
+STEPPERS: dict[str, Stepper] = {one.name: one for one in (DOP853_TABLE, DOPRI5, RK4, DryRadau())}
+"""Steppers by name."""
+
+
 def _jacobian(rate: Rate, t: float, y: Array, k: Array, scale: Array) -> Float[Array, "n n"]:
     """Return d rate / d y by one-sided differences."""
     J = np.empty((y.size, y.size))

@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.simulate.dry.dynamics import Dynamics
 from dalembert.simulate.events.isolate import locate_zero
-from dalembert.simulate.limits import CLEARLY_SLIDES, NEAR
-from dalembert.simulate.steppers import Stepper
+from dalembert.simulate.limits import NEAR
 from dalembert.types import Array
+from tests.reference.dry.dynamics import Dynamics
+from tests.reference.dry.explicit import Stepper
+from tests.reference.dry.limits import CLEARLY_SLIDES
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One accepted step in one mode, and what can be asked of it: any state inside, to the stepper's full accuracy.
