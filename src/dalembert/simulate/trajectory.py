@@ -649,11 +649,6 @@ class Trajectory:
         """Write the run to an HDF5 file in NetCDF-4's layout, with model and options, so that it can be repeated."""
         from dalembert.simulate.storage.sink import save_run
 
-        if self.session is None:
-            raise UnsupportedError(
-                "runs in implicit form and with dry friction of a Lagrangian cannot be saved; run.to_xarray() has "
-                "their samples"
-            )
         save_run(self, path)
 
     def repeat(self, **changes: Any) -> Trajectory:
@@ -670,7 +665,10 @@ class Trajectory:
             options = options_of(self.session, changes)
         else:
             raise UnsupportedError("this run keeps no options to repeat it with: call da.simulate again")
-        return simulate(self.system, options.pop("duration"), options.pop("q"), options.pop("v"), **options)
+        system = options.pop("system", self.system)
+        if system is None:
+            raise ModelError("the system of this run is not in its file; give it again: system=...")
+        return simulate(system, options.pop("duration"), options.pop("q"), options.pop("v"), **options)
 
     @staticmethod
     def load(path: str | Path) -> Trajectory:

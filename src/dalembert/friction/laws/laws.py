@@ -258,6 +258,18 @@ class ExpressionLaw(Law):
             raise ModelError(f"the law is no SX expression of its speed symbol and state: {first}") from error
         self._of_state = state is not None
 
+    @classmethod
+    def of(cls, kinetic: Any, static: Any, of_state: bool) -> ExpressionLaw:
+        """Return the law of two `casadi.Function`s, as `functions` gives them."""
+        law = cls.__new__(cls)
+        law._kinetic, law._static, law._of_state = kinetic, static, of_state
+        return law
+
+    @property
+    def functions(self) -> tuple[Any, Any]:
+        """T_k of the speed and the state, and T_s of the state, each a `casadi.Function`."""
+        return self._kinetic, self._static
+
     @property
     def needs_state(self) -> bool:
         """True where state symbols were given."""

@@ -162,11 +162,12 @@ class Lagrangian:
 
     @classmethod
     def from_expressions(
-        cls, symbols: Symbols, expressions: Expressions, coordinates: tuple[str, ...], names: tuple[str, ...]
-    ) -> Lagrangian:
-        """Return the system whose matrices are given, without contacts; nothing is derived."""
+        cls, symbols: Symbols, expressions: Expressions, coordinates: tuple[str, ...], names: tuple[str, ...],
+        contacts: tuple[Any, ...] = (), unilateral: tuple[Any, ...] = (),
+    ) -> Lagrangian:  # fmt: skip
+        """Return the system whose matrices are given; of contacts alone relative velocities are derived."""
         system = cls.__new__(cls)
-        system._fill(symbols, expressions, coordinates, names)
+        system._fill(symbols, expressions, coordinates, names, contacts, unilateral)
         return system
 
     @property

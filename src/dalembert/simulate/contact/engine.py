@@ -194,6 +194,17 @@ def address_of(unit: Unit) -> int:
     return unit.address
 
 
+@cache
+def vector_chart(n: int) -> tuple[Kernel, Kernel]:
+    """Return the chart of configurations that are vectors, q = base + x with x' = v, and a step along it."""
+    import casadi as ca
+
+    base, x, v = ca.SX.sym("base", n), ca.SX.sym("x", n), ca.SX.sym("v", n)
+    moved = ca.Function("chart", [base, x, v], [base + x, v], ["base", "x", "v"], ["q", "x_rate"])
+    along = ca.Function("along", [base, x], [base + x], ["base", "way"], ["q"])
+    return Kernel(moved, width=1), Kernel(along, width=1)
+
+
 class NoAnswerError(SolvabilityError):
     """A run cannot go on: `code` is one of `memory.py`."""
 
@@ -289,7 +300,7 @@ class ContactEngine:
         """Return the memory of steps, events and samples."""
         s = self.system
         n, m, k, e = s.n, len(s.names), s.k, self.watched
-        clock, tally = np.zeros(12), np.zeros(13, np.int64)
+        clock, tally = np.zeros(13), np.zeros(13, np.int64)
         clock[[memory.T, memory.START, memory.END, memory.STOP]] = start, start, end, end
         clock[memory.EVERY] = every or 0.0
         clock[memory.H] = self.settings.fixed or min(FIRST_STEP, (end - start) / 100, self.settings.largest)
@@ -377,12 +388,7 @@ class ContactEngine:
             )
             self._take(memory.ALONG, chart.along_kernel, {"base": w.chart_base, "way": w.way, "q": w.moved})
             return
-        import casadi as ca
-
-        n = self.system.n
-        base, x, v = ca.SX.sym("base", n), ca.SX.sym("x", n), ca.SX.sym("v", n)
-        moved = Kernel(ca.Function("chart", [base, x, v], [base + x, v], ["base", "x", "v"], ["q", "x_rate"]), width=1)
-        along = Kernel(ca.Function("along", [base, x], [base + x], ["base", "way"], ["q"]), width=1)
+        moved, along = vector_chart(self.system.n)
         self._take(memory.CHART, moved, {"base": w.chart_base, "x": w.chart_x, "v": w.v, "q": w.q, "x_rate": w.x_rate})
         self._take(memory.ALONG, along, {"base": w.chart_base, "way": w.way, "q": w.moved})
 
@@ -637,7 +643,9 @@ class ContactEngine:
         """Go back to a checkpoint."""
         w = z = self.at
         stop = float(z.clock[memory.STOP])
-        z.q0[:], z.v0[:], z.clock[:], z.tally[:] = kept["q"], kept["v"], kept["clock"], kept["counts"].astype(np.int64)
+        z.q0[:], z.v0[:], z.tally[:] = kept["q"], kept["v"], kept["counts"].astype(np.int64)
+        z.clock[:] = 0.0
+        z.clock[: kept["clock"].size] = kept["clock"][: z.clock.size]  # files of earlier versions have fewer places
         z.clock[memory.STOP] = stop
         z.tally[[memory.SAMPLES, memory.EVENT_COUNT, memory.COMPLETE, memory.COMPLETE_EVENTS]] = 0
         w.closed[:], w.slides[:] = kept["modes"][:, 0] != 0.0, kept["modes"][:, 1] != 0.0

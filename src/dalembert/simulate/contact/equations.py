@@ -35,6 +35,7 @@ from dalembert.friction import (
 )
 from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
+from dalembert.kernel.program.trace import trace, untrace
 from dalembert.memory import memory_of
 from dalembert.simulate.contact.bearing_loads import BearingLaw
 from dalembert.simulate.contact.friction_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
@@ -443,18 +444,21 @@ def lagrangian_contacts(system: Any) -> ContactSystem:
     """Return a Lagrangian with its contacts, compiled."""
     contacts = _several(system)
     kernel = memory_of(system, "kernels").get(
-        ("time", "contact terms"), lambda: Kernel(trace_lagrangian(system), width=1)
+        ("time", "contact terms"), lambda: Kernel(contact_terms_of(system), width=1)
     )
     names = [port.name for port in kernel.inputs]
     inputs = {"parameters": np.asarray(system.parameters.pack(None), float)} if "parameters" in names else {}
-    if "u" in names:
-        inputs["u"] = np.zeros(system.symbols.u.numel())
     n = len(system.coordinates)
     return ContactSystem(system, n, n, tuple(system.names), tuple(system.holonomic), contacts, kernel, inputs=inputs)
 
 
+def contact_terms_of(system: Any) -> ca.Function:
+    """Return the terms of a Lagrangian with contacts as their list of operations reads, which is what a file holds."""
+    return memory_of(system, "time").get("contact terms", lambda: untrace(trace(trace_lagrangian(system))))
+
+
 def trace_lagrangian(system: Any) -> ca.Function:
-    """Return the symbols of a Lagrangian -> the terms of `OUTPUTS`, matrices by rows."""
+    """Return q, v, t and parameters of a Lagrangian -> the terms of `OUTPUTS`, matrices by rows; controls are zero."""
     s, e, contacts = system.symbols, system.expressions, system._contact_expressions
     outputs: dict[str, ca.SX] = {"M": ca.vec(e.mass), "bias": e.bias, "applied": ca.dot(e.applied, s.v)}
     if len(system.names):
@@ -479,11 +483,11 @@ def trace_lagrangian(system: Any) -> ca.Function:
             "load": ca.vertcat(contacts.loads, ca.SX.ones(extra)),
         }  # fmt: skip
     groups = {"q": s.q, "v": s.v, "t": s.groups.get("t", ca.SX.sym("t"))}
-    groups |= {name: s.groups[name] for name in ("u", "parameters") if name in s.sizes}
-    return ca.Function(
-        "contact_terms", list(groups.values()), [ca.densify(ca.SX(x)) for x in outputs.values()], list(groups),
-        list(outputs),
-    )  # fmt: skip
+    groups |= {name: s.groups[name] for name in ("parameters",) if name in s.sizes}
+    values = [ca.densify(ca.SX(x)) for x in outputs.values()]
+    if s.u.numel():
+        values = [ca.substitute(x, s.u, ca.SX.zeros(s.u.numel())) for x in values]
+    return ca.Function("contact_terms", list(groups.values()), values, list(groups), list(outputs))
 
 
 def other_contacts(system: Any) -> ContactSystem:

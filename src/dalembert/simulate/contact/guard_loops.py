@@ -53,6 +53,10 @@ APART_POINTS = 4.0
 """So many parts `NEAR` of a step lie between the points from which the end of sticking is extrapolated: rounding of the
 first is hardly magnified."""
 
+FORESEEN, LOOKS = 1e-6, 24
+"""On the polynomial of a step zeros are looked for to this part of it, in so many looks at most: below `NEAR`, and far
+above what the polynomial misses."""
+
 DIP = 0.2
 """A margin below this part of its largest may dip below zero between stages."""
 
@@ -191,6 +195,11 @@ def located_change(w, h, low, high, at_low, at_high, tolerance):
     for i in range(closed.size):
         letting[i, 0] = 0.0
         sticks = sticks or (closed[i] and not slides[i])
+    bracket = np.zeros(5)
+    code = foresee(w, h, low, high, at_low, at_high, bracket)
+    if code != SOUND:
+        return code, high
+    low, at_low, high, at_high = bracket[0], bracket[1], bracket[2], bracket[3]
     near = NEAR * h
     if sticks and near > tolerance:
         code, high = locate(w, MARGIN, 0, 1.0, low, high, at_low, at_high, near)
@@ -203,6 +212,40 @@ def located_change(w, h, low, high, at_low, at_high, tolerance):
         if code != SOUND or at_high > 0.0:
             return code, high
     return locate(w, MARGIN, 0, 1.0, low, high, at_low, at_high, tolerance)
+
+
+@nested
+def foresee(w, h, low, high, at_low, at_high, bracket):
+    """Narrow the bracket of a margin's zero on the polynomial of the step h, which costs one evaluation a look.
+
+    Both ends are checked by steps of full order; return how it ended.
+    """
+    clock, tally = vector(w, AT.clock), whole(w, AT.tally)
+    bracket[0], bracket[1], bracket[2], bracket[3] = low, at_low, high, at_high
+    if not at_low > 0.0 or interpolate(w, h) != SOUND:
+        return SOUND
+    guess, values, width = bracket.copy(), np.zeros(3 * flags(w, AT.closed).size), FORESEEN * h
+    for _ in range(LOOKS):
+        if guess[2] - guess[0] <= width:
+            break
+        middle = min(max(next_trial(guess), guess[0] + 0.25 * width), guess[2] - 0.25 * width)
+        inside(w, middle / h)
+        code = motion(w, clock[T] + middle, False)
+        tally[EVALUATIONS] += 1
+        if code == CALLBACK:
+            return code
+        if code != SOUND:
+            return SOUND
+        margins(w, values)
+        narrow(guess, middle, least(values))
+    for side in range(2):
+        at = guess[0] - width if side == 0 else guess[2] + width
+        if bracket[0] < at < bracket[2]:
+            code, value = guard(w, MARGIN, 0, 1.0, at)
+            if code != SOUND:
+                return code
+            narrow(bracket, at, value)
+    return SOUND
 
 
 @nested

@@ -217,8 +217,10 @@ MOMENTUM, LAWS_MISSED, ENERGY_BEFORE, ENERGY_AFTER, UNIQUENESS = range(5)
 """Places in `impact`, the certificate of the last one: residuals of its balance and its laws, kinetic energies, and
 whether its impulses are unique (`kkt.Status`)."""
 
-T, H, STOP, END, START, EVERY, WORK, HEAT_SUM, FRICTION_SUM, FAILED_AT, DETAIL = range(11)
-"""Places in `clock`."""
+(
+    T, H, STOP, END, START, EVERY, WORK, HEAT_SUM, FRICTION_SUM, FAILED_AT, DETAIL, LAST_STEP, LAST_RATIO,
+) = range(13)  # fmt: skip
+"""Places in `clock`; the last two are length and error of the step before in the same mode, 0 where there is none."""
 
 (
     STEPS,

@@ -37,6 +37,7 @@ from dalembert.simulate.contact.memory import (
     FULL,
     HEAT_SUM,
     LARGEST,
+    LAST_STEP,
     NEXT,
     OPEN,
     RESULT,
@@ -258,6 +259,7 @@ def sample_on_the_way(w, end):
 def jump_at_end(w, h, edge, strikes):
     """Record the state before a jump and change the modes at the end of the step h; return how it ended."""
     clock, tally = vector(w, AT.clock), whole(w, AT.tally)
+    clock[LAST_STEP] = 0.0
     record_here(w, h)
     if clock[EVERY] > 0.0 and asked(w, tally[NEXT]) == clock[T]:
         tally[NEXT] += 1

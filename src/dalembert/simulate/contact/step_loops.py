@@ -26,6 +26,8 @@ from dalembert.simulate.contact.memory import (
     HEAT,
     HEAT_SUM,
     IMPLICIT,
+    LAST_RATIO,
+    LAST_STEP,
     NOT_FINITE,
     ORDER,
     POWER,
@@ -59,6 +61,9 @@ from dalembert.simulate.limits import (
 
 TRIALS = 80
 """Rejected steps in a row, and trials for one zero, at most."""
+
+LEAST_RATIO = 1e-2
+"""Errors below this part of the tolerance say nothing of how they grow."""
 
 GAMMA = (6.0 + 81.0 ** (1.0 / 3.0) - 9.0 ** (1.0 / 3.0)) / 30.0
 """Inverse of the real eigenvalue of Radau's A^-1, with which its error estimate is filtered."""
@@ -399,6 +404,10 @@ def accepted(w, h):
             continue
         if ratio < 1.0 or limits[FIXED_STEP] > 0.0:
             best = SAFETY * ratio ** (-1.0 / limits[ORDER]) if ratio > 0.0 else GROW
+            # errors that grow from step to step are seen coming (Gustafsson 1994; Hairer, Wanner 1996, IV.8.25)
+            if clock[LAST_STEP] > 0.0 and ratio > 0.0:
+                best *= min(1.0, h / clock[LAST_STEP] * (clock[LAST_RATIO] / ratio) ** (1.0 / limits[ORDER]))
+            clock[LAST_STEP], clock[LAST_RATIO] = h, max(ratio, LEAST_RATIO)
             clock[H] = h * min(max(best, SHRINK), GROW)
             return SOUND, h
         tally[REJECTED] += 1

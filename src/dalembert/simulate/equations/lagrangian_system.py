@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -522,7 +522,46 @@ def as_data(system: LagrangianSystem) -> dict[str, Any]:
         "function": system.function, "coordinates": system.coordinates, "names": system.names,
         "holonomic": tuple(bool(flag) for flag in system.holonomic), "parameters": tuple(p.names),
         "sizes": tuple(symbol.numel() for symbol in p.symbols), "values": system.values,
+    } | _contacts_as_data(system.lagrangian)  # fmt: skip
+
+
+def _contacts_as_data(lagrangian: Lagrangian) -> dict[str, Any]:
+    """Return the contacts of a Lagrangian, expressions as functions of `_NAMES`; nothing where there are none."""
+    s = lagrangian.symbols
+    inputs = [s.q, s.v, s.t if s.t.numel() else ca.SX.sym("t"), s.parameters.column]
+
+    def written(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [written(part) for part in value]
+        if not isinstance(value, ca.SX):
+            return value
+        value = ca.substitute(value, s.u, ca.SX.zeros(s.u.numel())) if s.u.numel() else value
+        return ca.Function("part", inputs, [ca.densify(value)], list(_NAMES), ["value"])
+
+    kinds = {"contacts": lagrangian.contacts, "unilateral": lagrangian.unilateral}
+    return {
+        kind: [
+            {"kind": type(one).__name__} | {f.name: written(getattr(one, f.name)) for f in fields(one)}
+            for one in several
+        ]
+        for kind, several in kinds.items() if several
     }  # fmt: skip
+
+
+def _contacts_from_data(contacts: list[dict[str, Any]], symbols: tuple[ca.SX, ...]) -> tuple[Any, ...]:
+    """Return the contacts that a file holds, their expressions in new symbols."""
+    from dalembert.friction.laws.contacts import CONTACTS, Unilateral
+
+    kinds = {kind.__name__: kind for kind in (*CONTACTS, Unilateral)}
+
+    def read(value: Any) -> Any:
+        if isinstance(value, list | tuple):
+            return [read(part) for part in value]
+        return value.call(list(symbols))[0] if isinstance(value, ca.Function) else value
+
+    return tuple(
+        kinds[one["kind"]](**{name: read(value) for name, value in one.items() if name != "kind"}) for one in contacts
+    )
 
 
 def from_data(data: dict[str, Any]) -> Lagrangian:
@@ -541,8 +580,13 @@ def from_data(data: dict[str, Any]) -> Lagrangian:
     matrices = dict(zip(MATRICES, function.call([q, v, t, column]), strict=True))
     names, coordinates = tuple(data["names"]), tuple(data["coordinates"])
     expressions = Expressions(**matrices, names=names, holonomic=tuple(data["holonomic"]))
-    system = Lagrangian.from_expressions(Symbols(q, v, ca.SX(0, 1), t, parameters), expressions, coordinates, names)
+    contacts = [_contacts_from_data(data.get(kind, []), (q, v, t, column)) for kind in ("contacts", "unilateral")]
+    system = Lagrangian.from_expressions(
+        Symbols(q, v, ca.SX(0, 1), t, parameters), expressions, coordinates, names, *contacts
+    )
     memory_of(system, "time").get("function", lambda: function)
+    if "contact_terms" in data:
+        memory_of(system, "time").get("contact terms", lambda: data["contact_terms"])
     return system
 
 

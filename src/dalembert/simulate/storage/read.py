@@ -46,6 +46,10 @@ many seconds apart."""
 def load_run(path: Any, **given: Any) -> Trajectory:
     """Return the run in a file; `system`, `force`, `events`, `contacts` where the file could not hold them."""
     session = read_session(path, given)
+    if "form" in session.extra:
+        from dalembert.simulate.implicit import stored_trajectory
+
+        return stored_trajectory(session)
     run = trajectory_of(session, tuple(session.extra.get("contact_names", ())))
     return replace(run, status=session.status, message=session.words)
 
@@ -79,7 +83,8 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     if int(file.attrs["schema"]) > SCHEMA:
         raise ModelError(f"{path} has schema {file.attrs['schema']}; this version reads up to {SCHEMA}")
     _refuse_damaged_description(file, path)
-    session = session_of(file.attrs, given)
+    unknowns = tuple(name.decode() for name in file["unknown"][:]) if "unknown" in file else ()
+    session = session_of(file.attrs, given | {"unknowns": unknowns})
     blocks = file["resume/checkpoint_samples"].shape[0]
     count = int(file["resume/checkpoint_samples"][blocks - 1]) if blocks else 0
     if not count:
@@ -90,7 +95,8 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
     if int(file.attrs["schema"]) < 2 and "contact_status" in block:
         block["modes"] = FORMER_MODES[block["modes"]]
     m = session.system
-    for name, width in (("multipliers", len(m.names)), ("q", m.nq), ("v", m.nv), ("acceleration", m.nv)):
+    widths = (("multipliers", len(m.names)), ("q", m.nq), ("v", m.nv), ("acceleration", m.nv))
+    for name, width in widths if "form" not in session.extra or m.moving is not None else ():
         block.setdefault(name, np.zeros((count, width)))
     session.blocks.append(block)
     session.checkpoint = unpacked(
@@ -164,7 +170,7 @@ def _word(stored: bytes) -> str:
 
 def resume(
     file: Any, *, duration: float | None = None, progress: bool | None = None, system: Any = None, force: Any = None,
-    events: Any = None, contacts: Any = None, on_step: Any = None,
+    events: Any = None, contacts: Any = None, known: Any = None, on_step: Any = None,
 ) -> Trajectory:  # fmt: skip
     """Continue a run that was killed, interrupted or stopped, and write on in the same file.
 
@@ -176,8 +182,9 @@ def resume(
         A new length of the whole run, seconds; by default the one it was begun with.
     progress
         Show a bar.
-    system, force, events, contacts
-        What the file could not hold: Python functions, `Matrices`, and mechanisms with constraints made of them.
+    system, force, events, contacts, known
+        What the file could not hold: Python functions, `Matrices`, a `Tableau` or `DAE`, expressions of time in
+        `known`, and mechanisms with constraints made of them.
     on_step
         Called as (t, q, v) after every further step, as by `da.simulate`.
 
@@ -190,7 +197,8 @@ def resume(
     from dalembert.simulate.equations.callbacks import guarded_step
     from dalembert.simulate.storage.sink import FileSink
 
-    session = read_session(file, {"system": system, "force": force, "events": events, "contacts": contacts})
+    given = {"system": system, "force": force, "events": events, "contacts": contacts, "known": known}
+    session = read_session(file, given)
     if session.extra["missing"]:
         word = session.extra["missing"][0]
         raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
@@ -202,6 +210,10 @@ def resume(
     sink(old, session.checkpoint or {})
     if sink.failed:
         raise ModelError(f"the run cannot be written on: {sink.failed}")
+    if "form" in session.extra:
+        from dalembert.simulate.implicit import resume_implicit
+
+        return resume_implicit(session, sink)
     return run_session(session, sink, progress)
 
 

@@ -45,7 +45,7 @@ DIMENSIONS = {
     "work": (), "step": (), "heat": (), "contact_forces": ("contact_component",), "modes": ("contact",),
     "contact_status": (), "contact_residual": (), "friction_work": (), "impulses": ("impulse_component",),
     "impact": ("certificate",),
-    "relative_velocity": ("contact_component",),
+    "relative_velocity": ("contact_component",), "x": ("unknown",), "rates": ("unknown",),
 }  # fmt: skip
 """Second dimension of every field of a sample."""
 
@@ -95,6 +95,7 @@ def names_of(session: Session) -> dict[str, tuple[str, ...]]:
         "configuration": m.configuration_names, "velocity": m.coordinates, "row": m.names, "contact": contacts,
         "contact_component": parts, "certificate": CERTIFICATE if contacts else (),
         "impulse_component": tuple(f"{name} {part}" for name in contacts for part in ("x", "y", "z")),
+        "unknown": getattr(m, "unknowns", ()),
     }  # fmt: skip
 
 
@@ -339,10 +340,11 @@ FINAL = ".part"
 def save_run(run: Any, path: Any) -> None:
     """Write a run; a file of that name is replaced when the new one is complete."""
     path = Path(path)
+    session = run.session or run.solution.session
     part = path.with_name(path.name + FINAL)
     part.unlink(missing_ok=True)
-    sink = FileSink(part, run.session)
-    sink(dict(run.samples), run.session.checkpoint or {})
+    sink = FileSink(part, session)
+    sink(dict(run.samples), session.checkpoint or {})
     sink.close()
     if sink.failed:
         part.unlink(missing_ok=True)

@@ -5,18 +5,20 @@ from __future__ import annotations
 import json
 from dataclasses import asdict, fields, is_dataclass
 from functools import cache
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 
 from dalembert._version import __version__
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel.program.program import ARITY, TERNARY, Op, Port, Program
 from dalembert.kernel.program.trace import trace, untrace
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.controller import controller
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem, as_data, from_data, in_time
-from dalembert.simulate.events.asked import watches
+from dalembert.simulate.events.asked import Event, watches
 from dalembert.simulate.ignored import Ignored
 from dalembert.simulate.session import RunSettings, Session
 
@@ -39,7 +41,6 @@ def known_classes() -> dict[str, type]:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.contact import CONTACT_CLASSES
     from dalembert.simulate.equations.signals import Table
-    from dalembert.simulate.events.asked import Event
 
     classes: list[type] = [Mechanism, inertia.Inertia, placement.Placement, Table, Event, *KINDS, *CONTACT_CLASSES]
     classes += [*CONTACTS, BearingFriction, *LAWS]
@@ -83,6 +84,8 @@ def _out(value: Any) -> Any:
         return {"dict": [[_out(key), _out(item)] for key, item in value.items()]}
     if isinstance(value, ca.Function):
         return _function_out(trace(value))
+    if isinstance(value, ExpressionLaw):
+        return {"law": [_function_out(trace(f)) for f in value.functions], "of_state": value.needs_state}
     if is_dataclass(value) and known_classes().get(type(value).__name__) is type(value):
         return {"class": type(value).__name__, "fields": {f.name: _out(getattr(value, f.name)) for f in fields(value)}}
     raise UnsupportedError(f"{value!r} cannot be written to a file: a {type(value).__name__} is not data")
@@ -101,6 +104,8 @@ def _in(value: Any) -> Any:
         return {_in(key): _in(item) for key, item in value["dict"]}
     if "function" in value:
         return untrace(_function_in(value))
+    if "law" in value:
+        return ExpressionLaw.of(*(untrace(_function_in(f)) for f in value["law"]), bool(value["of_state"]))
     if "casadi" in value:
         raise OldExpressionError("not stored: an expression in the form of an older version, which could hold code")
     if value.get("class") in OLD_CLASSES:
@@ -207,7 +212,8 @@ def describe(session: Session) -> dict[str, Any]:
 
     m = session.system
     events = {item.name: item for item in session.watches}
-    return {
+    implicit = {"form": "implicit", "known": _text(session.extra["known"])} if "form" in session.extra else {}
+    return implicit | {
         "schema": SCHEMA,
         "dalembert": __version__,
         "system_name": m.name,
@@ -227,12 +233,16 @@ def describe(session: Session) -> dict[str, Any]:
 
 
 def _system_text(m: Any) -> str:
-    """Return a system as text; a Lagrangian's contacts are expressions and laws, which are not stored."""
+    """Return a system as text, where it is data: a Lagrangian is its operations, contacts included."""
+    m = getattr(m, "stored", m)
     if not isinstance(m, LagrangianSystem):
         return _text(m)
+    data = as_data(m)
     if m.given.contacts or m.given.unilateral:
-        return f"{MISSING}a Lagrangian with contacts, whose laws may be code"
-    return _text(as_data(m))
+        from dalembert.simulate.contact.equations import contact_terms_of
+
+        data["contact_terms"] = contact_terms_of(m.given)  # as they are: derived anew they might round otherwise
+    return _text(data)
 
 
 def _text(value: Any) -> str:
@@ -247,6 +257,8 @@ def _text(value: Any) -> str:
 def session_of(attributes: Any, given: dict[str, Any]) -> Session:
     """Return the session that a file describes; `given` has what the file could not hold."""
     attributes = StoredNames(attributes)
+    if "form" in attributes:
+        return _implicit_session(attributes, given)
     stored = _stored(attributes, "system", given)
     system = in_time(from_data(stored) if isinstance(stored, dict) else stored)
     if system.content() != attributes["content"]:
@@ -268,6 +280,28 @@ def session_of(attributes: Any, given: dict[str, Any]) -> Session:
         session.ignored = [Ignored(*note) for note in from_text(attributes["notes"])]
     if "force" in missing:
         session.extra["controller missing"] = True
+    return session
+
+
+def _implicit_session(attributes: StoredNames, given: dict[str, Any]) -> Session:
+    """Return the session of a run in implicit form; its system is needed for going on alone."""
+    from dalembert.simulate.implicit import ImplicitSystem
+
+    missing: list[str] = []
+    stored = _optional(attributes, "system", given, missing)
+    system = ImplicitSystem(from_data(stored) if isinstance(stored, dict) else stored, given["unknowns"])
+    if "system" not in missing and system.content() != attributes["content"]:
+        raise ModelError("the system is not the one that the file was made with")
+    options = from_text(attributes["settings"])
+    settings = RunSettings(**options | {"breaks": tuple(options.get("breaks", ()))})
+    asked = _optional(attributes, "events_asked", given, missing, "events") or {}
+    events = [Event(*(getattr(each, f) for f in ("g", "terminal", "direction")), name) for name, each in asked.items()]
+    known = _optional(attributes, "known", given, missing)
+    no_forces: Any = SimpleNamespace(given=None)
+    session = Session(system, settings, no_forces, *(from_text(attributes[name]) for name in ("q", "v")), events)
+    session.extra |= {"form": "implicit", "known": known, "options": from_text(attributes["options"])}
+    session.extra["missing"] = missing
+    session.ignored = [Ignored(*note) for note in from_text(attributes["notes"])]
     return session
 
 
