@@ -9,7 +9,7 @@ import pytest
 import dalembert as da
 from dalembert.friction import Bounded, Coulomb, Dry, Hyperbolic, JointFriction, StaticKinetic
 from dalembert.model import Matrices
-from dalembert.simulate.contact.runge_kutta import METHODS as STEPPERS
+from dalembert.simulate.runge_kutta import METHODS as STEPPERS
 
 
 def oscillator(law, stiffness=1.0, surface=0.0):

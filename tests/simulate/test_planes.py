@@ -10,7 +10,7 @@ from scipy.integrate import solve_ivp
 import dalembert as da
 from dalembert.friction import Bounded, Coulomb, StaticKinetic, Stribeck
 from dalembert.model import Matrices
-from dalembert.simulate.contact.runge_kutta import METHODS as STEPPERS
+from dalembert.simulate.runge_kutta import METHODS as STEPPERS
 
 G = 9.81
 MASS = 2.0

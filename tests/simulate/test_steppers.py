@@ -8,7 +8,7 @@ import pytest
 import scipy.integrate
 
 import dalembert as da
-from dalembert.simulate import dormand_prince
+from dalembert.simulate import runge_kutta
 from dalembert.simulate.events.asked import Event
 from dalembert.simulate.steppers import stiff
 from dalembert.simulate.steppers.explicit import PAIRS
@@ -318,7 +318,7 @@ def test_a_python_law_too_stiff_for_variational_steps_is_told():
 
 @pytest.mark.parametrize("name", ["RK45", "DOP853"])
 def test_tables_are_those_of_scipy(name):
-    ours, theirs = getattr(dormand_prince, name), getattr(scipy.integrate, name)
+    ours, theirs = getattr(runge_kutta, name), getattr(scipy.integrate, name)
     tables = [table for table in vars(ours) if not table.startswith("_")]
     assert len(tables) >= 5
     for table in tables:

@@ -27,13 +27,14 @@ READ = tuple(np.dtype(kind).str for kind in (np.float64, np.int64, np.bool_))
 
 def table_of(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:
     """Return the table of arrays in the order of names; they must be contiguous, and kept alive."""
-    rows = []
+    words: list[int] = []
     for name in names:
-        array = arrays[name]
-        if not array.flags.c_contiguous or array.dtype.str not in READ:
-            raise TypeError(f"{name}: loops read contiguous arrays of float64, int64 or bool, not {array.dtype}")
-        rows.append((array.__array_interface__["data"][0], *array.shape, 0, 0, 0)[:4])
-    return np.array(rows, np.int64)
+        about = arrays[name].__array_interface__
+        if about.get("strides") is not None or about["typestr"] not in READ:
+            raise TypeError(f"{name}: loops read contiguous arrays of float64, int64 or bool, not {arrays[name].dtype}")
+        shape = about["shape"]
+        words += (about["data"][0], *shape, *(0,) * (3 - len(shape)))
+    return np.array(words, np.int64).reshape(-1, 4)
 
 
 def _view(table: Array, place: int, dtype: type, ndim: int) -> Array:

@@ -52,7 +52,7 @@ def _variational() -> Stepper:
 
 
 def _hybrid() -> Stepper:
-    from dalembert.simulate.contact.engine import run_contacts
+    from dalembert.simulate.contact.hybrid import run_contacts
 
     return run_contacts
 

@@ -33,8 +33,8 @@ from dalembert.first_use import LaterModule
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parametric import PARAMETER_KINDS, split_name
 from dalembert.names import near_matches
-from dalembert.simulate.dormand_prince import DOP853
 from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.runge_kutta import DOP853
 from dalembert.status import Status
 from dalembert.types import Array
 

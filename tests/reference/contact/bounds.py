@@ -8,8 +8,8 @@ import numpy as np
 
 from dalembert.model.joints import KINDS
 from dalembert.simulate.contact.geometry import Chain
-from dalembert.simulate.contact.runge_kutta import method_of
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield
+from dalembert.simulate.runge_kutta import method_of
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism

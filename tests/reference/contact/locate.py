@@ -9,13 +9,14 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kernel import Kernel
-from dalembert.simulate.events.isolate import TRIALS, GapPoint, first_zero, locate_zero
+from dalembert.simulate.events.isolate import TRIALS, locate_zero
 from dalembert.simulate.events.isolate_loops import GRID
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.limits import LEAST_PIECE
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers.explicit_events import pieces
 from tests.reference.contact.bounds import MotionBounds
+from tests.reference.contact.isolate import GapPoint, first_zero
 from tests.reference.contact.mode_dynamics import (
     ContactState,
     Inside,

@@ -14,9 +14,9 @@ from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
 from dalembert.simulate.contact.complementarity import Inverse, Limbs, complementarity, stiffened
 from dalembert.simulate.contact.geometry import Geometry, State
-from dalembert.simulate.dormand_prince import DOP853
 from dalembert.simulate.equations.codes import Chart, Forces
 from dalembert.simulate.limits import REDUNDANT_RESIDUAL
+from dalembert.simulate.runge_kutta import DOP853
 from dalembert.simulate.session import RunSettings
 from tests.reference.dry.explicit import DOP853_TABLE
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Protocol
 
 import numpy as np
 
-from dalembert.simulate.dormand_prince import DOP853, RK45
 from dalembert.simulate.limits import LEAST_SIZE, STAGE_ITERATIONS, STAGES_SOLVED
+from dalembert.simulate.runge_kutta import DOP853, RK45
 from dalembert.types import Array
 
 if TYPE_CHECKING:

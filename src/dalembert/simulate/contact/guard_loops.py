@@ -199,13 +199,14 @@ def located_change(w, h, low, high, at_low, at_high, tolerance):
     code = foresee(w, h, low, high, at_low, at_high, bracket)
     if code != SOUND:
         return code, high
-    low, at_low, high, at_high = bracket[0], bracket[1], bracket[2], bracket[3]
+    # what says that contacts hold no more may be zero, up to rounding, for a while before it is seen: back to `first`
+    first, low, at_low, high, at_high = low, bracket[0], bracket[1], bracket[2], bracket[3]
     near = NEAR * h
     if sticks and near > tolerance:
         code, high = locate(w, MARGIN, 0, 1.0, low, high, at_low, at_high, near)
         if code != SOUND:
             return code, high
-        code, at, holds_no_more = edge(w, low, high, near)
+        code, at, holds_no_more = edge(w, first, high, near)
         if code != SOUND or holds_no_more:
             return code, at
         code, at_high = guard(w, MARGIN, 0, 1.0, high)

@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -97,8 +97,17 @@ class Controller:
         return sorted({t for t in self.signals.jumps if start < t < end})
 
 
+@cache
+def _no_force(nq: int, nv: int) -> Controller:
+    """Return the description of no forces; symbols of CasADi take as long as some steps."""
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", nq), ca.SX.sym("v", nv)
+    return Controller(ca.densify(ca.SX.zeros(nv)), t, q, v, Signals(), None, "none")
+
+
 def controller(system: Any, force: Any) -> Controller:
     """Return the description of `force`: see `simulate` for its forms."""
+    if force is None:
+        return _no_force(system.nq, system.nv)
     t, q, v = ca.SX.sym("t"), ca.SX.sym("q", system.nq), ca.SX.sym("v", system.nv)
     signals = Signals()
 
@@ -110,8 +119,6 @@ def controller(system: Any, force: Any) -> Controller:
         )  # fmt: skip
 
     n = system.nv
-    if force is None:
-        return made(ca.SX.zeros(n), "none")
     if isinstance(force, ca.Function):
         return made(_called(force, t, q, v, n, "force"), "expression")
     if isinstance(force, ca.SX | ca.MX):

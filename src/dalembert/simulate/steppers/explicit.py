@@ -9,12 +9,12 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.simulate.dormand_prince import CLASSICAL, DOP853, RK45
 from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import LARGEST_TURN, ROTATIONS, rotation_places
 from dalembert.simulate.equations.codes import CODES, Codes
 from dalembert.simulate.interruptible import undisturbed
 from dalembert.simulate.limits import FIRST_STEP, FLAT_START, FLAT_STEP, LEAST_FIRST_STEP
+from dalembert.simulate.runge_kutta import CLASSICAL, DOP853, RK45
 from dalembert.simulate.session import FIELDS, Session, rank_of
 from dalembert.simulate.steppers import advance_loops as loop
 from dalembert.simulate.steppers import advance_loops as sample_loops

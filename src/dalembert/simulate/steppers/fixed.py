@@ -23,7 +23,6 @@ from dalembert.friction.resolution import Resolution
 from dalembert.model.lagrangian.contacts import limits_of
 from dalembert.names import near_matches
 from dalembert.simulate.contact.run_end import call_on_step, guarded
-from dalembert.simulate.contact.runge_kutta import METHODS, RADAU_A, RADAU_C, method_of
 from dalembert.simulate.equations.codes import Forces
 from dalembert.simulate.events.record import MODES, EventRecord, Mode
 from dalembert.simulate.limits import (
@@ -40,6 +39,7 @@ from dalembert.simulate.limits import (
     STAGES_SOLVED,
     WHOLE_STEPS,
 )
+from dalembert.simulate.runge_kutta import METHODS, RADAU_A, RADAU_C, method_of
 from dalembert.simulate.samples import asked_time, refuse_breaks_between_steps
 from dalembert.simulate.session import Session
 from dalembert.status import Status
