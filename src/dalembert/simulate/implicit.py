@@ -170,15 +170,19 @@ def _session_of(
         way[0], way[1], float(given["t"]), duration, given["rtol"], given["atol"], None, given["every"], largest,
         given["event_tolerance"], checked_breaks(given["breaks"]), bool(given["friction"]),
     )  # fmt: skip
-    watches = [
-        Event(each.g, each.terminal, each.direction, str(name)) if isinstance(each, Event)
-        else Event(each, getattr(each, "terminal", False), getattr(each, "direction", 0.0), str(name))
-        for name, each in named_events(given["events"])
-    ]  # fmt: skip
+    watches = asked_events(given["events"])
     controller: Any = SimpleNamespace(given=None)
     session = Session(ImplicitSystem(problem.system, problem.unknowns), settings, controller, q, v, watches)
     session.extra |= {"form": "implicit", "known": given["known"], "options": dict(options)}
     return session
+
+
+def asked_events(events: Any) -> list[Event]:
+    """Return what a user gives for `events=` as `Event`s with names."""
+    return [
+        Event(getattr(each, "g", each), getattr(each, "terminal", False), getattr(each, "direction", 0.0), str(name))
+        for name, each in named_events(events)
+    ]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -293,7 +297,8 @@ def _joined(results: Sequence[Result]) -> Result:
         for order, count in each.statistics.orders.items():
             orders[order] = orders.get(order, 0) + count
     offsets = [0, *accumulate(len(each.sol.t) for each in results)]
-    rates = None if first.sol.rates is None else np.concatenate([each.sol.rates for each in results])
+    parts = [each.sol.rates for each in results if each.sol.rates is not None]
+    rates = np.concatenate(parts) if parts else None
     sol = DenseOutput(
         np.concatenate([each.sol.t for each in results]), np.concatenate([each.sol.x for each in results]),
         np.concatenate([each.sol.order for each in results]),

@@ -105,7 +105,8 @@ def _in(value: Any) -> Any:
     if "function" in value:
         return untrace(_function_in(value))
     if "law" in value:
-        return ExpressionLaw.of(*(untrace(_function_in(f)) for f in value["law"]), bool(value["of_state"]))
+        kinetic, static = (untrace(_function_in(f)) for f in value["law"])
+        return ExpressionLaw.of(kinetic, static, bool(value["of_state"]))
     if "casadi" in value:
         raise OldExpressionError("not stored: an expression in the form of an older version, which could hold code")
     if value.get("class") in OLD_CLASSES:
@@ -285,7 +286,7 @@ def session_of(attributes: Any, given: dict[str, Any]) -> Session:
 
 def _implicit_session(attributes: StoredNames, given: dict[str, Any]) -> Session:
     """Return the session of a run in implicit form; its system is needed for going on alone."""
-    from dalembert.simulate.implicit import ImplicitSystem
+    from dalembert.simulate.implicit import ImplicitSystem, asked_events
 
     missing: list[str] = []
     stored = _optional(attributes, "system", given, missing)
@@ -294,11 +295,11 @@ def _implicit_session(attributes: StoredNames, given: dict[str, Any]) -> Session
         raise ModelError("the system is not the one that the file was made with")
     options = from_text(attributes["settings"])
     settings = RunSettings(**options | {"breaks": tuple(options.get("breaks", ()))})
-    asked = _optional(attributes, "events_asked", given, missing, "events") or {}
-    events = [Event(*(getattr(each, f) for f in ("g", "terminal", "direction")), name) for name, each in asked.items()]
+    events = asked_events(_optional(attributes, "events_asked", given, missing, "events"))
     known = _optional(attributes, "known", given, missing)
     no_forces: Any = SimpleNamespace(given=None)
-    session = Session(system, settings, no_forces, *(from_text(attributes[name]) for name in ("q", "v")), events)
+    q, v = (from_text(attributes[name]) for name in ("q", "v"))
+    session = Session(system, settings, no_forces, q, v, events)
     session.extra |= {"form": "implicit", "known": known, "options": from_text(attributes["options"])}
     session.extra["missing"] = missing
     session.ignored = [Ignored(*note) for note in from_text(attributes["notes"])]
