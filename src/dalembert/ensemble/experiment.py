@@ -15,6 +15,7 @@ import numpy as np
 
 from dalembert.ensemble.distributions import NormalVariable, Variable, variable
 from dalembert.errors import DalembertError, ModelError
+from dalembert.memory import memory_of
 from dalembert.names import lookup
 from dalembert.types import Array
 
@@ -186,7 +187,8 @@ def with_values(system: Any, parameters: Mapping[str, Any]) -> Any:
     from dalembert.model.mechanism.mechanism import Mechanism
 
     if isinstance(system, Mechanism):
-        return system.with_parameters(*parameters).at(parameters)
+        names = tuple(parameters)
+        return memory_of(system, "parametric", 1).get(names, lambda: system.with_parameters(*names)).bind(parameters)
     if hasattr(system, "with_parameters"):
         return system.with_parameters(**parameters)
     raise ModelError(f"a {type(system).__name__} has no parameters; give a function of them that makes one")
