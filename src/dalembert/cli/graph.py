@@ -34,7 +34,7 @@ class Graph:
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """The file; `dalembert.readers.equation_file` describes the layout of equations."""
+    """Equations (.toml; the page "Named equations" of the documentation has their layout), a pattern or a robot file."""
 
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where to write the picture, an SVG."""
