@@ -9,6 +9,7 @@ import dalembert as da
 from tests.bridges.models import batch, linkage
 
 torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning", "ignore::UserWarning")  # its own
 
 
 def tensors(size, seed=3):
@@ -86,7 +87,6 @@ def test_transformations():
     np.testing.assert_allclose(slopes.numpy(), wanted.sum(axis=1), rtol=0, atol=10 * scale)
 
 
-@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning")
 def test_compiled_without_a_break():
     """`torch.compile` keeps one graph, forward and backward."""
     f = linkage().compile().to_torch()
