@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from dalembert.cli.target import print_json, scene_of, values_by_name, writable
+from dalembert.cli.options import blamed_on
+from dalembert.cli.target import print_json, scene_of, typed, values_by_name, writable
 
 
 @dataclass(frozen=True)
@@ -71,7 +72,8 @@ class SweepCommand:
             table = resume_sweep(scene, store, self.processes)
         else:
             draws = {"runs": self.runs, "seed": self.seed, "design": self.design}
-            table = sweep(scene, given or None, **draws, to=store, executor=self.processes)
+            with blamed_on(typed("--over", self.over)):
+                table = sweep(scene, given or None, **draws, to=store, executor=self.processes)
         if self.output is not None and store is None:
             table.to_csv(self.output)
         if self.json:
