@@ -66,7 +66,7 @@ def scene_of(
 ) -> Scene:  # fmt: skip
     """Return a scene: of a file, of the package by its name, or of a robot file alone, with the options for it."""
     from dalembert.scenes import Scene, scene
-    from dalembert.scenes.layout import ModelTable, SceneFile, SimulateTable
+    from dalembert.scenes.keys import ModelTable, SceneFile, SimulateTable
 
     robot = RobotOptions() if robot is None else robot
 
@@ -114,7 +114,7 @@ class RobotOptions:
 
     def completed(self, scene: Scene) -> Scene:
         """Return the scene of a robot file with all that is asked for."""
-        from dalembert.scenes.layout import ContactTable, SphereTable, StopTable
+        from dalembert.scenes.keys import ContactTable, SphereTable, StopTable
 
         content, unknown = scene.content, [word for word in self.without if word not in LEFT_OUT]
         assert content.model is not None
@@ -153,7 +153,7 @@ class RobotOptions:
 
     def _held(self, scene: Scene) -> dict[str, Any]:
         """Return the forces of springs and dampers that hold every driven joint where it starts."""
-        from dalembert.scenes.expressions import word_of
+        from dalembert.scenes.formulas import word_of
 
         try:
             stiffness, damping = (float(word) for word in str(self.hold).split(","))

@@ -18,7 +18,7 @@ from dalembert.ensemble.entry import ensemble
 from dalembert.ensemble.keep import Keeper, kept_of
 from dalembert.errors import DalembertError, ModelError, scene_words
 from dalembert.names import lookup
-from dalembert.scenes.layout import RangeTable
+from dalembert.scenes.keys import RangeTable
 from dalembert.scenes.scene import NO_PARAMETERS, Scene
 
 if TYPE_CHECKING:

@@ -13,13 +13,12 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.first_use import PICTURES, REPORTS, RERUN_BRIDGE
-from dalembert.model.energy import Energy
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord, ImpactRecord
 from dalembert.simulate.limits import NO_STEP
 from dalembert.simulate.session import Session
 from dalembert.simulate.table import rate_name
-from dalembert.types import Array
+from dalembert.types import Array, Energy
 
 if TYPE_CHECKING:
     from pathlib import Path
