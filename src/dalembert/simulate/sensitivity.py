@@ -289,8 +289,6 @@ def motion_of(asked: Variation) -> Callable[..., tuple[Array, Array, Array, Arra
     m, n = asked.mechanism, asked.mechanism.nv
     kernel = m.compile("forward_derivatives", wrt=("q", "v", "force", *(x for x in asked.parameters if x != "force")))
     names = [port.name for port in kernel.outputs]
-    stride = 2 if m.names else 1
-    first = 3 if m.names else 2
     force = _force_of(asked)
     bracket = brackets(m)
 
@@ -298,7 +296,7 @@ def motion_of(asked: Variation) -> Callable[..., tuple[Array, Array, Array, Arra
         tau, by_q, by_v = force(t, q, v)
         found = [np.asarray(x) for x in kernel(q, v, tau, t[:, None])]
         _refuse(found[names.index("status")][:, 0].astype(int), t)
-        blocks = [x.reshape(len(t), n, -1) for x in found[first::stride]]
+        blocks = [x.reshape(len(t), n, -1) for x in found[3::2]]
         a_q, a_v, a_u, *rest = blocks
         F = np.zeros((len(t), 2 * n, 2 * n))
         F[:, :n, :n], F[:, :n, n:] = -bracket(v), np.eye(n)

@@ -78,10 +78,11 @@ def solved(forward: ca.Function) -> ca.Function:
     """Return forward dynamics of an open tree with the outputs of constrained mechanisms: no multipliers, a status."""
     import casadi as ca
 
-    inputs = [*forward.sx_in(), ca.SX.sym("t")]
-    (a,) = forward.call(inputs[:-1])
+    given = dict(zip(forward.name_in(), forward.sx_in(), strict=True))
+    (a,) = forward.call(list(given.values()))
+    inputs = {name: given[name] for name in ("q", "v", "tau")} | {"t": ca.SX.sym("t")} | given  # parameters come last
     outputs = {"acceleration": a, "multipliers": ca.SX(0, 1), "status": status_of_numbers(a)}
-    return ca.Function("forward", inputs, list(outputs.values()), ["q", "v", "tau", "t"], list(outputs))
+    return ca.Function("forward", list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
 
 
 def _alone(algorithm: Algorithm, *args: Any) -> list[Any]:

@@ -668,6 +668,7 @@ class Mechanism:
         ----------
         names
             "mass:<body>", "inertia:<body>" (ten numbers), "length:<joint or frame>", "position:<joint or frame>" (3),
+            "geometry:<joint or frame>" (6: slides along and turns about its own axes, zero where it stands),
             "stiffness:", "damping:", "armature:<joint>", "stiffness:", "damping:", "rest:<spring>".
 
         Returns
