@@ -116,7 +116,7 @@ def _with_placement(mechanism: Mechanism, part: str, moved: Callable[[Placement]
 
 
 def _with_geometry(mechanism: Mechanism, part: str, x: Array) -> Mechanism:
-    """Return the mechanism with a joint or frame slid by x[:3] along its axes, then turned about x, y and z by x[3:]."""
+    """Return the mechanism with a joint or frame slid by x[:3] along its axes, then turned about them by x[3:]."""
 
     def moved(old: Placement) -> Placement:
         turns = Placement(np.eye(3), np.asarray(x[:3], dtype=float))
@@ -182,8 +182,8 @@ PARAMETER_KINDS: dict[str, ParameterKind] = {
 }
 """Kinds of parameters. A mass varies with centre and moments about it held; a length is the distance of a joint or
 frame from the origin of the body that it is on, its direction held; moments of "inertia" are about the body's origin;
-"geometry" displaces a joint or frame from where it stands: three slides along its own axes, then turns about x, y, z, so
-that a derivative at zero is that by the placement's tangent [linear; angular].
+"geometry" displaces a joint or frame from where it stands: three slides along its own axes, then turns about x, y and
+z, so that a derivative at zero is that by the placement's tangent [linear; angular].
 """
 
 

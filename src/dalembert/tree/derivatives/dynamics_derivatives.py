@@ -5,8 +5,8 @@
     inverse    tau = M a + bias + A^T lam       least forces of the motors       d(tau, lam) by q, v, a
 
 and of all three by the ten inertial numbers of a body and any other parameter of the model
-(`model/mechanism/parametric.py`), q and v being held. Without rows multipliers have length 0. q is varied along its tangent: column i is
-d/d eps f(integrate(q, eps e_i)) at eps = 0, the convention of Pinocchio, Crocoddyl and MuJoCo.
+(`model/mechanism/parametric.py`), q and v being held. Without rows multipliers have length 0. q is varied along its
+tangent: column i is d/d eps f(integrate(q, eps e_i)) at eps = 0, the convention of Pinocchio, Crocoddyl and MuJoCo.
 
 Rows are taken as forces on links, in the axes of the frames that they hold (`block/row_forces.py`): there most of them
 are constant, and their derivative is that of one pass of the Newton-Euler algorithm with these forces on its links.
