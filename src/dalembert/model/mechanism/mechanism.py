@@ -36,7 +36,9 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
     from dalembert.model.mechanism.base_parameters import BaseParameters
     from dalembert.model.mechanism.derivatives import Derivatives
+    from dalembert.model.mechanism.distribute import Distribution
     from dalembert.model.mechanism.identify import Identification
+    from dalembert.model.mechanism.inverse_kinematics import InverseKinematics
     from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.known_motion import InverseDynamics
     from dalembert.model.mechanism.parametric import ParametricMechanism
@@ -655,6 +657,75 @@ class Mechanism:
         there is none to be found.
         """
         return assemble.equilibrium(self, q, torque, t)
+
+    def inverse_kinematics(
+        self,
+        q0: Any,
+        tasks: Mapping[str, Any],
+        *,
+        limits: bool = True,
+        priority: Sequence[str] | None = None,
+        t: float = 0.0,
+    ) -> InverseKinematics:
+        """Find a configuration near q0 that brings frames to places; loops and constraints hold exactly.
+
+        Parameters
+        ----------
+        tasks
+            By frame, joint or body: a position (3,), a `Placement` or a 4 x 4 pose in world axes; "com": the centre of
+            mass.
+        limits
+            Whether joints with one velocity keep to their limits.
+        priority
+            Tasks in the order in which they count, each before all that come later; the others together at the end.
+
+        Returns
+        -------
+        InverseKinematics
+            `.q`, `.ok`, `.residuals`; where tasks cannot be met, the place where their squares are least (from q0 on),
+            and `.conflicts`: which loops, limits and tasks stand against them.
+        """
+        from dalembert.model.mechanism.inverse_kinematics import inverse_kinematics
+
+        return inverse_kinematics(self, q0, tasks, limits, priority, t)
+
+    def distribute(
+        self,
+        q: Any,
+        v: Any = None,
+        a: Any = None,
+        *,
+        minimise: str = "squares",
+        contacts: Sequence[str] | Mapping[str, Any] = (),
+        friction: float = 0.6,
+        actuated: Any = None,
+        t: float = 0.0,
+    ) -> Distribution:
+        """Share a motion's forces among constraints: the least squares, or the least peak, that friction cones allow.
+
+        Parameters
+        ----------
+        q, v, a
+            One state and its acceleration; at rest without them.
+        minimise
+            "squares": of all reactions; "peak": the largest reaction of a constraint, then the squares.
+        contacts
+            Constraints that can only push, by name: `Point` rows on the ground; a mapping gives their normals (3,), by
+            default the vertical.
+        friction
+            Coefficient of the contacts.
+        actuated
+            Coordinates that motors drive; "actuators": those with motors; all by default, a free base excepted.
+
+        Returns
+        -------
+        Distribution
+            Reactions by constraint, motor forces, `unique` per row, `family` of all others that do the same, `margin`
+            to the friction cones, `ok`. Needs the extra `identify` (Clarabel).
+        """
+        from dalembert.model.mechanism.distribute import distribute
+
+        return distribute(self, q, v, a, minimise, contacts, friction, actuated, t)
 
     @property
     def parameter_column(self) -> Any:
