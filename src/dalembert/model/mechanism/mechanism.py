@@ -37,6 +37,7 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.base_parameters import BaseParameters
     from dalembert.model.mechanism.derivatives import Derivatives
     from dalembert.model.mechanism.distribute import Distribution
+    from dalembert.model.mechanism.excite import Excitation
     from dalembert.model.mechanism.identify import Identification
     from dalembert.model.mechanism.inverse_kinematics import InverseKinematics
     from dalembert.model.mechanism.joint_forces import JointForces
@@ -813,6 +814,36 @@ class Mechanism:
         from dalembert.model.mechanism.identify import identify
 
         return identify(self, t, q, v, force, a, terms, noise, actuated, consistent=consistent)
+
+    def excite(
+        self,
+        duration: float,
+        *,
+        samples: int = 200,
+        harmonics: int = 5,
+        terms: str | Sequence[str] = (),
+        tries: int = 200,
+        rng: Any = 0,
+    ) -> Excitation:
+        """Return a periodic motion of an arm, within its limits, from which `identify` can tell its parameters best.
+
+        Parameters
+        ----------
+        duration, samples, harmonics
+            Length of the period in seconds, samples in it, and terms of the Fourier series of each joint.
+        terms
+            Terms of the joints that are to be identified as well, as in `identify`.
+        tries
+            Motions that are looked at.
+
+        Returns
+        -------
+        Excitation
+            `.t`, `.q`, `.v`, `.a`, and the `condition` number of the regressor.
+        """
+        from dalembert.model.mechanism.excite import excite
+
+        return excite(self, duration, samples, harmonics, terms, tries, rng)
 
     # --- the whole ----------------------------------------------------------------------------------------------
 
