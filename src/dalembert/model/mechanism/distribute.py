@@ -45,6 +45,12 @@ AIMS = ("squares", "peak")
 BALANCED = 1e-8
 """Part of the forces by which the equations of motion may be missed."""
 
+INDEPENDENT = 1e-10
+"""Singular values of the passive equations, as parts of the largest, from which on these are independent."""
+
+AIM = 1e-11
+"""Tolerance of the cone program, forces being measured in units of the load."""
+
 SLACK = 1e-9
 """Part of the least peak that the second problem, of least squares, may add to it."""
 
@@ -214,7 +220,7 @@ def _independent(rows: Array, right: Array) -> tuple[Array | None, Array]:
     if not len(rows):
         return rows, right
     U, s, Vt = np.linalg.svd(rows, full_matrices=False)
-    some = s > 1e-10 * s[:1]
+    some = s > INDEPENDENT * s[:1]
     if np.abs(right - U[:, some] @ (U[:, some].T @ right)).max() > BALANCED * max(1.0, np.abs(right).max()):
         return None, right
     return Vt[some], (U[:, some].T @ right) / s[some]
@@ -259,7 +265,7 @@ def _solved(
     linear = np.concatenate([c, np.ones(wide)])
     settings = clarabel.DefaultSettings()
     settings.verbose = False
-    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = 1e-11
+    settings.tol_gap_abs = settings.tol_gap_rel = settings.tol_feas = AIM
     problem = (sp.csc_matrix(np.triu(quadratic)), linear, sp.csc_matrix(np.vstack(blocks)), np.concatenate(sides))
     answer = clarabel.DefaultSolver(*problem, cones, settings).solve()
     if str(answer.status) not in ("Solved", "AlmostSolved"):

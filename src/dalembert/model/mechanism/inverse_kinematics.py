@@ -52,6 +52,15 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e8
 AT_REST = 1e-12
 """Part of the residual by which a step must shorten it; less is a place where nothing is gained."""
 
+ORTHONORMAL = 1e-9
+"""By how much the columns of a target's rotation may miss being orthonormal."""
+
+INDEPENDENT, SEEN = 1e-12, 1e-10
+"""Singular values, as parts of the largest, from which on rows hold a motion, and motions move a task."""
+
+AT_LIMIT = 1e-7
+"""Distance from a limit, metres or radians, from which on a joint is at it."""
+
 PULLS = 1e-6
 """Part of the largest force in the balance from which on a loop, a limit or a task is named."""
 
@@ -122,7 +131,7 @@ class Task:
         if x.shape == (3,):
             return cls(name, x, None)
         R = x[:3, :3]
-        if not np.allclose(R @ R.T, np.eye(3), atol=1e-9) or np.linalg.det(R) < 0:
+        if not np.allclose(R @ R.T, np.eye(3), atol=ORTHONORMAL) or np.linalg.det(R) < 0:
             raise ModelError(f"the target of {name!r} holds no rotation: its columns must be orthonormal, right-handed")
         return cls(name, x[:3, 3], R)
 
@@ -235,7 +244,7 @@ class Search:
             return np.eye(self.mechanism.nv)
         sizes = np.linalg.norm(held, axis=1)
         _, s, Vt = np.linalg.svd(held / np.where(sizes > 0, sizes, 1.0)[:, None])
-        return Vt[int((s > max(digits_of(self.mechanism), 1e-12) * s[:1]).sum()) :].T
+        return Vt[int((s > max(digits_of(self.mechanism), INDEPENDENT) * s[:1]).sum()) :].T
 
     def descend(self, q: Array, tasks: Sequence[Task], earlier: Sequence[Task]) -> tuple[Array, int]:
         """Return where the residual of the tasks is least, from q, and the steps that were taken."""
@@ -292,7 +301,7 @@ class Search:
                 if np.abs(e - kept).max() <= 0.1 * MET:
                     break
                 Z = self.free(self.rows(q))
-                back = Z @ np.linalg.lstsq(J @ Z, kept - e, rcond=1e-10)[0]
+                back = Z @ np.linalg.lstsq(J @ Z, kept - e, rcond=SEEN)[0]
                 q = self.onto(self.mechanism.integrate(q, back))
             else:
                 if earlier:
@@ -315,8 +324,8 @@ class Search:
         names = list(self.mechanism.names)
         rows, labels = [*A], [*names]
         for k in self.bounded:
-            place, edge = q[self.places[k]], 1e-7
-            if place >= self.upper[k] - edge or place <= self.lower[k] + edge:
+            place = q[self.places[k]]
+            if place >= self.upper[k] - AT_LIMIT or place <= self.lower[k] + AT_LIMIT:
                 rows.append(np.eye(self.mechanism.nv)[k])
                 labels.append(f"limit of {self.mechanism.coordinates[k]}")
         for task in earlier:
@@ -335,7 +344,7 @@ class Search:
             against = [name for name, other in more if np.abs(other).max(initial=0.0) > PULLS * np.abs(e).max()]
             if rows:
                 B = np.array(rows)
-                forces = np.linalg.lstsq(B.T, -pull, rcond=1e-10)[0]
+                forces = np.linalg.lstsq(B.T, -pull, rcond=SEEN)[0]
                 levels = np.abs(forces) * np.linalg.norm(B, axis=1)
                 held = levels > PULLS * float(levels.max(initial=0.0))
                 if np.abs(pull).max(initial=0.0) > PULLS * np.abs(e).max():
