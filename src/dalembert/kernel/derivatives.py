@@ -80,7 +80,9 @@ def jacobian(
     (Gebremedhin, Manne & Pothen 2005).
     """
     pairs = [
-        (o, i) for o in _chosen(kernel.outputs, outputs, "output") for i in _chosen(kernel.inputs, inputs, "input")
+        (o, i)
+        for o in chosen_ports(kernel.outputs, outputs, "output")
+        for i in chosen_ports(kernel.inputs, inputs, "input")
     ]
     names = [f"d{kernel.outputs[o].name}_d{kernel.inputs[i].name}" for o, i in pairs]
     known = [port.name for port in kernel.inputs]
@@ -118,8 +120,8 @@ def directional(
     derivatives of the chosen outputs (forward) or with respect to the chosen inputs (reverse), named and shaped
     likewise.
     """
-    into = _chosen(kernel.inputs, inputs, "input")
-    out_of = _chosen(kernel.outputs, outputs, "output")
+    into = chosen_ports(kernel.inputs, inputs, "input")
+    out_of = chosen_ports(kernel.outputs, outputs, "output")
     inner, outer = [kernel.inputs[i] for i in into], [kernel.outputs[o] for o in out_of]
     if reverse:
         inner, outer = outer, inner
@@ -173,7 +175,7 @@ def _unflatten(flat: Any, ports: Sequence[Port]) -> list[Any]:
     return results
 
 
-def _chosen(ports: Sequence[Port], names: Sequence[str] | None, what: str) -> list[int]:
+def chosen_ports(ports: Sequence[Port], names: Sequence[str] | None, what: str) -> list[int]:
     """Return the places of the named ports; all where no names are given."""
     known = [port.name for port in ports]
     if names is None:
