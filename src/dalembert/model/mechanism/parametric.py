@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 TAKE_PARAMETERS = (
     "forward", "inverse", "mass_matrix", "bias", "gravity", "energy", "kinematics", "constraint", "constraint_velocity",
     "constraint_jacobian", "constraint_drift", "impact", "forward_derivatives", "inverse_derivatives",
-    "impact_derivatives",
+    "impact_derivatives", "project_step", "project_velocity",
 )  # fmt: skip
 """Requests that take parameters; being here is being tested."""
 
@@ -236,6 +236,61 @@ class SymbolicMechanism(Mechanism):
         return content_key(super()._content, self.symbolic)
 
 
+class BoundKernel:
+    """A kernel whose last input, the parameters, has its values; all else is the kernel's."""
+
+    def __init__(self, kernel: Kernel, values: Array) -> None:
+        self.kernel, self.values, self._before = kernel, values, len(kernel.inputs) - 1
+
+    def _all(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return inputs with the parameters, and with the time where it is left off."""
+        time = (np.zeros(1),) if len(inputs) == self._before - 1 else ()
+        return (*inputs, *time, self.values)
+
+    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+        """Return one array per output, as a kernel does."""
+        return self.kernel(*self._all(inputs), out=out)
+
+    def call(self, *inputs: Any, out: Any = None) -> Any:
+        """Return all outputs and the status of every sample."""
+        return self.kernel.call(*self._all(inputs), out=out)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BoundMechanism(Mechanism):
+    """A mechanism with other numbers that shares the kernels of all numbers: values are an input of theirs.
+
+    Attributes
+    ----------
+    nominal
+        What the kernels are traced from: it alone decides their code, whatever the values.
+    values
+        Of its parameters.
+    stamp
+        Content of this mechanism when it was made; one that was changed since has kernels of its own.
+    """
+
+    nominal: SymbolicMechanism | None = None
+    values: tuple[float, ...] = ()
+    stamp: str = ""
+
+    @property
+    def shared(self) -> SymbolicMechanism | None:
+        """What the kernels are traced from, where nothing else was changed."""
+        return self.nominal if self._content == self.stamp else None
+
+    def compile(self, what: str = "forward", **options: Any) -> Kernel:
+        """Return a kernel that has the values, made once for all of them; requests without parameters their own."""
+        nominal = self.shared
+        if nominal is None or what not in TAKE_PARAMETERS:
+            return super().compile(what, **options)
+        kernel = nominal.compile(what, **options)
+        return BoundKernel(kernel, np.array(self.values))  # type: ignore[return-value]
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class ParametricMechanism:
     """A mechanism of which some numbers stay open: `compile` gives kernels that take them as their last input.
@@ -291,6 +346,16 @@ class ParametricMechanism:
             kind, part = split_name(name)
             mechanism = PARAMETER_KINDS[kind].changed(mechanism, part, known[name])
         return mechanism
+
+    def bind(self, values: Mapping[str, Any]) -> Mechanism:
+        """Return the mechanism with other numbers, as `at`, whose kernels are made once for all values: for sweeps.
+
+        Its numbers differ from those of `at(values)` in the last digits, since there they are constants of the code.
+        """
+        plain = self.at(values)
+        parts = {part.name: getattr(plain, part.name) for part in fields(Mechanism)}
+        packed = tuple(float(x) for x in self.parameters.pack(values))
+        return BoundMechanism(**parts, nominal=self._symbolic, values=packed, stamp=plain.content())
 
     @property
     def _ends(self) -> Array:
