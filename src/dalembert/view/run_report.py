@@ -152,8 +152,8 @@ def _bearings(page: Report, run: Trajectory) -> None:
         forces = fine.joint_forces
         open_ones, sizes = forces.not_unique, forces.peak_sizes
         rows = [
-            (name, sizes[name][0], p.force_time, sizes[name][1], p.moment_time if sizes[name][1] else "", forces.equivalent_load(name),
-             uniqueness(open_ones.get(name, ())))
+            (name, sizes[name][0], p.force_time, sizes[name][1], p.moment_time if sizes[name][1] else "",
+             forces.equivalent_load(name), uniqueness(open_ones.get(name, ())))
             for name, p in forces.peaks.items() if forces[name].kind != "free"
         ]  # fmt: skip
     except DalembertError as error:
