@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.view.body_shapes import generated
 from dalembert.view.picture import picture_of
-from dalembert.view.shapes import generated
 
 G = 9.81
 

@@ -15,8 +15,8 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.types import Array
+from dalembert.view.body_shapes import Shape, along
 from dalembert.view.picture import Picture, values_of
-from dalembert.view.shapes import Shape, along
 
 LEVELS = 65535
 """Values of a row of samples are 16-bit integers over its range: 1e-5 of it, less than a pixel."""

@@ -14,16 +14,27 @@ import numpy as np
 from dalembert.errors import DalembertError, ModelError, UnsupportedError
 from dalembert.model.constraints.pairs import AxisPair
 from dalembert.model.joints import KINDS
+from dalembert.model.mechanism.description import describe
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import Placement
-from dalembert.model.mechanism.text import describe
 from dalembert.simulate.contact.shapes import Box, Heightfield, Plane, Sphere
 from dalembert.simulate.joint_forces import contact_loads
 from dalembert.simulate.trajectory import Trajectory, interpolated
 from dalembert.status import Status
 from dalembert.types import Array
+from dalembert.view.body_shapes import (
+    PALETTE,
+    PIN,
+    THICKNESS,
+    Drawing,
+    Shape,
+    along,
+    drawing_of,
+    ends_of,
+    on_body,
+    size_of,
+)
 from dalembert.view.meshes import TriangleMesh
-from dalembert.view.shapes import PALETTE, PIN, THICKNESS, Drawing, Shape, along, drawing_of, ends_of, on_body, size_of
 
 RATE = 50.0
 """Frames per second of a page."""
