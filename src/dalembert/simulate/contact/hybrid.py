@@ -21,7 +21,7 @@ from dalembert.simulate.contact.equations import (
     other_contacts,
     split_contacts,
 )
-from dalembert.simulate.contact.geometry import refuse_penetration
+from dalembert.simulate.contact.geometry import refuse_penetration, refuse_small
 from dalembert.simulate.contact.run_end import call_on_step, guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.equations.codes import Chart, Forces
@@ -121,6 +121,7 @@ class ContactRun:
         """Go to the end, or as far as it goes."""
         s, e = self.session, self.engine
         if s.checkpoint is None:
+            refuse_small(s.system, s.extra.get("contacts"), self.names, e.gaps())
             refuse_penetration(self.names, e.gaps())
         most = MOST if s.on_step is None else 1
         with guarded(s, lambda: float(e.at.time[0]), self._finish):

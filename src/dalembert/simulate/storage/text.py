@@ -213,18 +213,18 @@ def describe(session: Session) -> dict[str, Any]:
 
     m = session.system
     events = {item.name: item for item in session.watches}
-    implicit = {"form": "implicit", "known": _text(session.extra["known"])} if "form" in session.extra else {}
+    implicit = {"form": "implicit", "known": stored_text(session.extra["known"])} if "form" in session.extra else {}
     return implicit | {
         "schema": SCHEMA,
         "dalembert": __version__,
         "system_name": m.name,
-        "system": _system_text(m),
+        "system": system_text(m),
         "content": m.content(),
         "settings": as_text(asdict(session.settings)),
-        "force": _text(session.controller.given),
-        "events_asked": _text(events),
-        "contacts": _text(session.extra.get("contacts")),
-        "options": _text(session.extra.get("options", {})),
+        "force": stored_text(session.controller.given),
+        "events_asked": stored_text(events),
+        "contacts": stored_text(session.extra.get("contacts")),
+        "options": stored_text(session.extra.get("options", {})),
         "q": as_text(session.q),
         "v": as_text(session.v),
         "notes": as_text([list(item) for item in session.ignored]),
@@ -233,20 +233,21 @@ def describe(session: Session) -> dict[str, Any]:
     }
 
 
-def _system_text(m: Any) -> str:
+def system_text(m: Any) -> str:
     """Return a system as text, where it is data: a Lagrangian is its operations, contacts included."""
     m = getattr(m, "stored", m)
     if not isinstance(m, LagrangianSystem):
-        return _text(m)
+        return stored_text(m)
     data = as_data(m)
     if m.given.contacts or m.given.unilateral:
         from dalembert.simulate.contact.equations import contact_terms_of
 
         data["contact_terms"] = contact_terms_of(m.given)  # as they are: derived anew they might round otherwise
-    return _text(data)
+    return stored_text(data)
 
 
-def _text(value: Any) -> str:
+def stored_text(value: Any) -> str:
+    """Return JSON that can be read back, or why there is none, after `MISSING`."""
     try:
         text = as_text(value)
         from_text(text)
