@@ -20,7 +20,7 @@ from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.friction import METHODS as RESOLVERS
 from dalembert.friction import Limited, Reacting, resolve
 from dalembert.friction.resolution import Resolution
-from dalembert.model.lagrangian.contacts import limits_of
+from dalembert.model.lagrangian.contact_terms import limits_of
 from dalembert.names import near_matches
 from dalembert.simulate.contact.run_end import call_on_step, guarded
 from dalembert.simulate.equations.codes import Forces
