@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -11,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
+from dalembert.cli.options import blamed_on
 from dalembert.errors import ModelError
 from dalembert.names import near_matches
 
@@ -64,7 +66,7 @@ def scene_of(
 ) -> Scene:  # fmt: skip
     """Return a scene: of a file, of the package by its name, or of a robot file alone, with the options for it."""
     from dalembert.scenes import Scene, scene
-    from dalembert.scenes.layout import ModelTable, SceneFile, SimulateTable
+    from dalembert.scenes.keys import ModelTable, SceneFile, SimulateTable
 
     robot = RobotOptions() if robot is None else robot
 
@@ -77,7 +79,8 @@ def scene_of(
         )
     if kind == "scene":
         found = scene(path, packages=folders)
-        found = found.with_parameters(**numbers_by_name(assignments)) if assignments else found
+        with blamed_on(typed("--set", assignments)):
+            found = found.with_parameters(**numbers_by_name(assignments)) if assignments else found
         return robot.started(found)
     if assignments:
         raise ModelError(f"--set is for scenes; {path} is a robot file and has no parameters")
@@ -111,7 +114,7 @@ class RobotOptions:
 
     def completed(self, scene: Scene) -> Scene:
         """Return the scene of a robot file with all that is asked for."""
-        from dalembert.scenes.layout import ContactTable, SphereTable, StopTable
+        from dalembert.scenes.keys import ContactTable, SphereTable, StopTable
 
         content, unknown = scene.content, [word for word in self.without if word not in LEFT_OUT]
         assert content.model is not None
@@ -150,7 +153,7 @@ class RobotOptions:
 
     def _held(self, scene: Scene) -> dict[str, Any]:
         """Return the forces of springs and dampers that hold every driven joint where it starts."""
-        from dalembert.scenes.expressions import word_of
+        from dalembert.scenes.formulas import word_of
 
         try:
             stiffness, damping = (float(word) for word in str(self.hold).split(","))
@@ -185,19 +188,34 @@ def numbers_by_name(words: Sequence[str]) -> dict[str, float]:
     return found
 
 
-def values_by_name(words: Sequence[str]) -> dict[str, list[float]]:
-    """Return the values of words such as `length=0.3,0.4` or `length=0.3:0.6:4`, four from 0.3 to 0.6."""
-    found: dict[str, list[float]] = {}
+DISTRIBUTION = re.compile(r"(normal|uniform)\(([^,]+),([^,]+)\)")
+
+
+def typed(option: str, words: Sequence[str]) -> dict[str, str]:
+    """Return what was typed by the name that it is about: {"motor": "--start motor.v=1"}."""
+    return {word.partition("=")[0].strip().removesuffix(".v"): f"{option} {word}" for word in words}
+
+
+def values_by_name(words: Sequence[str]) -> dict[str, Any]:
+    """Return the values of words: `length=0.3,0.4`, `length=0.3:0.6:4` (four of them), `length=normal(0.3,0.01)`."""
+    found: dict[str, Any] = {}
     for word in words:
         name, _, values = word.partition("=")
+        drawn = DISTRIBUTION.fullmatch(values.replace(" ", ""))
         try:
-            if values.count(":") == 2:
+            if drawn is not None:
+                from dalembert.ensemble import distributions
+
+                found[name.strip()] = getattr(distributions, drawn[1])(float(drawn[2]), float(drawn[3]))
+            elif values.count(":") == 2:
                 start, stop, count = values.split(":")
                 found[name.strip()] = np.linspace(float(start), float(stop), int(count)).tolist()
             else:
                 found[name.strip()] = [float(value) for value in values.split(",")]
         except ValueError:
-            raise ModelError(f"{word!r} is not name=values, as in length=0.3,0.4 or length=0.3:0.6:4") from None
+            raise ModelError(
+                f"{word!r} is not name=values, as in length=0.3,0.4 or length=0.3:0.6:4 or length=normal(0.3,0.01)"
+            ) from None
     return found
 
 

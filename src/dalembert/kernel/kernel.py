@@ -148,6 +148,11 @@ class Kernel:
             )
         return function
 
+    @property
+    def parts(self) -> tuple[str, ...] | None:
+        """The key that the kernel was made by (`Kernel.cached`); None: it was made from a function."""
+        return self._source.parts
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the function and the options; the code is loaded from the cache, or compiled, where it arrives."""
         return _restore, (self._source, self.backend, self.options, self.spare)

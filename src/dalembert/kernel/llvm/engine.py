@@ -39,7 +39,8 @@ class CpuEngine:
 
     def __init__(self, source: FunctionSource, options: KernelOptions) -> None:
         start = time.perf_counter()
-        name = source.key([options.dtype, str(options.width), *fingerprint()])
+        effort = [] if cache.level() == cache.FULL_LEVEL else [f"level {cache.level()}"]
+        name = source.key([options.dtype, str(options.width), *effort, *fingerprint()])
         entry = cache.read(name) if name else None
         if entry is None:
             codes, header = _compile(source.function, options)

@@ -1,7 +1,8 @@
 """A mechanism: bodies on a tree of joints, with what acts between them; immutable once built.
 
 The class holds the parts, their names and the public methods. Algorithms are functions of a mechanism in the files
-beside: `calls` (compiled quantities), `joint_values`, `rows`, `solve` (the block system), `project`, `assemble`.
+beside: `calls` (compiled quantities), `joint_values`, `constraint_rows`, `solve` (the block system), `project`,
+`assemble`.
 """
 
 from __future__ import annotations
@@ -15,16 +16,15 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.first_use import FMI_BRIDGE, MJCF_BRIDGE, PICTURES
-from dalembert.model.energy import Energy
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism import assemble, calls, joint_values, precision, project, rows, solve
+from dalembert.model.mechanism import assemble, calls, constraint_rows, joint_values, precision, project, solve
+from dalembert.model.mechanism.description import as_html, as_text, content_key
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
-from dalembert.model.mechanism.text import as_html, as_text, content_key
 from dalembert.model.mechanism.validation import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
 from dalembert.names import lookup
-from dalembert.types import Array
+from dalembert.types import Array, Energy
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -37,10 +37,13 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
     from dalembert.model.mechanism.base_parameters import BaseParameters
-    from dalembert.model.mechanism.derivatives import Derivatives
+    from dalembert.model.mechanism.distribute import Distribution
+    from dalembert.model.mechanism.excite import Excitation
     from dalembert.model.mechanism.identify import Identification
+    from dalembert.model.mechanism.inverse_kinematics import InverseKinematics
     from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.known_motion import InverseDynamics
+    from dalembert.model.mechanism.named_derivatives import Derivatives
     from dalembert.model.mechanism.parametric import ParametricMechanism
     from dalembert.model.mechanism.ranks import GenericRank
 
@@ -420,7 +423,7 @@ class Mechanism:
         Constraints hold the motion, not the point of differentiation: directions may leave the constraint manifold,
         where the rows that forward dynamics keeps decide.
         """
-        from dalembert.model.mechanism.derivatives import derivatives
+        from dalembert.model.mechanism.named_derivatives import derivatives
 
         return derivatives(self, q, v, force, t, wrt)
 
@@ -467,12 +470,12 @@ class Mechanism:
 
         Names of rows must be unique: a second constraint on the same frames needs a `name`.
         """
-        return rows.constrained(self, constraints)
+        return constraint_rows.constrained(self, constraints)
 
     @cached_property
     def all_constraints(self) -> tuple[Constraint, ...]:
         """Couplings and loops of the model as constraints, then those that were added."""
-        return rows.all_constraints(self)
+        return constraint_rows.all_constraints(self)
 
     @property
     def cacheable(self) -> bool:
@@ -495,7 +498,7 @@ class Mechanism:
 
         Rows of an expression are what the user takes them for: each has its own.
         """
-        return rows.scale_groups(self)
+        return constraint_rows.scale_groups(self)
 
     @cached_property
     def holonomic(self) -> tuple[bool, ...]:
@@ -504,19 +507,19 @@ class Mechanism:
 
     def jacobian(self, q: Any, t: Any = 0.0) -> Array:
         """Return A (m, nv) of the constraint rows; that of a frame is `frame_jacobian`."""
-        return rows.jacobian(self, q, t)
+        return constraint_rows.jacobian(self, q, t)
 
     def drift(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return what remains of the rows' accelerations at a = 0, (m,), with stabilisation where it is on."""
-        return rows.evaluated(self, "constraint_drift", (len(self.names),), q, v, t)
+        return constraint_rows.evaluated(self, "constraint_drift", (len(self.names),), q, v, t)
 
     def constraint(self, q: Any, t: Any = 0.0) -> Array:
         """Return phi of the holonomic rows, (h,); zero where they hold."""
-        return rows.evaluated(self, "constraint", (sum(self.holonomic),), q, t)
+        return constraint_rows.evaluated(self, "constraint", (sum(self.holonomic),), q, t)
 
     def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return the rates of the rows, (m,); zero where they hold."""
-        return rows.evaluated(self, "constraint_velocity", (len(self.names),), q, v, t)
+        return constraint_rows.evaluated(self, "constraint_velocity", (len(self.names),), q, v, t)
 
     def without_rounding(self, A: Array, q: Array) -> Array:
         """Return A, changed in place: zero where rounding is all that is left of entries that cancel.
@@ -526,40 +529,40 @@ class Mechanism:
         joint's lever, seen in other rows, in the model's size, or computed from places far from the origin. A
         configuration that is not finite has no rows.
         """
-        return rows.without_rounding(self, A, q)
+        return constraint_rows.without_rounding(self, A, q)
 
     def drift_size(self, A: Array, v: Any) -> Array:
         """Return lever times speed squared, (...,): the size that accelerations of the rows have at a = 0."""
-        return rows.drift_size(self, A, v)
+        return constraint_rows.drift_size(self, A, v)
 
     @cached_property
     def reach(self) -> float:
         """The model's size, metres: the largest distance between joints, or to a place of a constraint; one if none."""
-        return rows.reach(self)
+        return constraint_rows.reach(self)
 
     @cached_property
     def row_sizes(self) -> Array:
         """Per row what its residual is measured against, (m,): the model's size in metres, or one radian."""
-        return rows.row_sizes(self)
+        return constraint_rows.row_sizes(self)
 
     @cached_property
     def angular_rows(self) -> tuple[bool, ...]:
         """Per row whether its residual is an angle."""
-        return rows.angular_rows(self)
+        return constraint_rows.angular_rows(self)
 
     @cached_property
     def row_units(self) -> Array:
         """Per row the size in which rows of lengths and of angles can be compared, (m,)."""
-        return rows.row_units(self)
+        return constraint_rows.row_units(self)
 
     def idle_rows(self, A: Array, gap: float = 0.0) -> Array:
-        """Return which rows move nothing within the model's digits, (m,), from A (N, m, nv); see `rows.idle_rows`."""
-        return rows.idle_rows(self, A, gap)
+        """Return which rows move nothing within the model's digits, (m,), from A (N, m, nv)."""
+        return constraint_rows.idle_rows(self, A, gap)
 
     @cached_property
     def velocity_sizes(self) -> Array:
         """Per velocity one, or the model's size where it is that of a length, (nv,)."""
-        return rows.velocity_sizes(self)
+        return constraint_rows.velocity_sizes(self)
 
     @property
     def slack(self) -> float:
@@ -582,8 +585,8 @@ class Mechanism:
         return self._levers.geometric
 
     @cached_property
-    def _levers(self) -> rows.Levers:
-        return rows.Levers.of(self)
+    def _levers(self) -> constraint_rows.Levers:
+        return constraint_rows.Levers.of(self)
 
     # --- the constrained system solved ---------------------------------------------------------------------------
 
@@ -658,6 +661,75 @@ class Mechanism:
         """
         return assemble.equilibrium(self, q, torque, t)
 
+    def inverse_kinematics(
+        self,
+        q0: Any,
+        tasks: Mapping[str, Any],
+        *,
+        limits: bool = True,
+        priority: Sequence[str] | None = None,
+        t: float = 0.0,
+    ) -> InverseKinematics:
+        """Find a configuration near q0 that brings frames to places; loops and constraints hold exactly.
+
+        Parameters
+        ----------
+        tasks
+            By frame, joint or body: a position (3,), a `Placement` or a 4 x 4 pose in world axes; "com": the centre of
+            mass.
+        limits
+            Whether joints with one velocity keep to their limits.
+        priority
+            Tasks in the order in which they count, each before all that come later; the others together at the end.
+
+        Returns
+        -------
+        InverseKinematics
+            `.q`, `.ok`, `.residuals`; where tasks cannot be met, the place where their squares are least (from q0 on),
+            and `.conflicts`: which loops, limits and tasks stand against them.
+        """
+        from dalembert.model.mechanism.inverse_kinematics import inverse_kinematics
+
+        return inverse_kinematics(self, q0, tasks, limits, priority, t)
+
+    def distribute(
+        self,
+        q: Any,
+        v: Any = None,
+        a: Any = None,
+        *,
+        minimise: str = "squares",
+        contacts: Sequence[str] | Mapping[str, Any] = (),
+        friction: float = 0.6,
+        actuated: Any = None,
+        t: float = 0.0,
+    ) -> Distribution:
+        """Share a motion's forces among constraints: the least squares, or the least peak, that friction cones allow.
+
+        Parameters
+        ----------
+        q, v, a
+            One state and its acceleration; at rest without them.
+        minimise
+            "squares": of all reactions; "peak": the largest reaction of a constraint, then the squares.
+        contacts
+            Constraints that can only push, by name: `Point` rows on the ground; a mapping gives their normals (3,), by
+            default the vertical.
+        friction
+            Coefficient of the contacts.
+        actuated
+            Coordinates that motors drive; "actuators": those with motors; all by default, a free base excepted.
+
+        Returns
+        -------
+        Distribution
+            Reactions by constraint, motor forces, `unique` per row, `family` of all others that do the same, `margin`
+            to the friction cones, `ok`. Needs the extra `identify` (Clarabel).
+        """
+        from dalembert.model.mechanism.distribute import distribute
+
+        return distribute(self, q, v, a, minimise, contacts, friction, actuated, t)
+
     @property
     def parameter_column(self) -> Any:
         """Symbols that stand for numbers of the model while it is traced; None: there are none."""
@@ -670,6 +742,7 @@ class Mechanism:
         ----------
         names
             "mass:<body>", "inertia:<body>" (ten numbers), "length:<joint or frame>", "position:<joint or frame>" (3),
+            "geometry:<joint or frame>" (6: slides along and turns about its own axes, zero where it stands),
             "stiffness:", "damping:", "armature:<joint>", "stiffness:", "damping:", "rest:<spring>".
 
         Returns
@@ -744,6 +817,36 @@ class Mechanism:
 
         return identify(self, t, q, v, force, a, terms, noise, actuated, consistent=consistent)
 
+    def excite(
+        self,
+        duration: float,
+        *,
+        samples: int = 200,
+        harmonics: int = 5,
+        terms: str | Sequence[str] = (),
+        tries: int = 200,
+        rng: Any = 0,
+    ) -> Excitation:
+        """Return a periodic motion of an arm, within its limits, from which `identify` can tell its parameters best.
+
+        Parameters
+        ----------
+        duration, samples, harmonics
+            Length of the period in seconds, samples in it, and terms of the Fourier series of each joint.
+        terms
+            Terms of the joints that are to be identified as well, as in `identify`.
+        tries
+            Motions that are looked at.
+
+        Returns
+        -------
+        Excitation
+            `.t`, `.q`, `.v`, `.a`, and the `condition` number of the regressor.
+        """
+        from dalembert.model.mechanism.excite import excite
+
+        return excite(self, duration, samples, harmonics, terms, tries, rng)
+
     # --- the whole ----------------------------------------------------------------------------------------------
 
     @property
@@ -781,7 +884,7 @@ class Mechanism:
         Comments at its head list what URDF cannot say, and what is said in the syntax of other tools (loops, springs,
         screws). With `strict` the first of these raise `UnsupportedError` instead.
         """
-        from dalembert.model.mechanism.urdf import urdf_text
+        from dalembert.model.mechanism.urdf_writer import urdf_text
 
         return urdf_text(self, strict)
 
