@@ -36,7 +36,7 @@ class ShipLoops(BuildHookInterface):
         if not self.wanted or version == "editable":
             return
         environment = {**os.environ, "PYTHONPATH": str(Path(self.root) / "src"), "DALEMBERT_CACHE": "off"}
-        command = [sys.executable, "-m", "dalembert.cli", "warm", "--shipped", str(folder)]
+        command = [sys.executable, "-m", "dalembert", "warm", "--shipped", str(folder)]
         subprocess.run(command, check=True, env=environment)
         build_data["pure_python"] = False
         build_data["infer_tag"] = True

@@ -34,7 +34,7 @@ from dalembert.tree.block import constrained
 from dalembert.tree.prepared.prepare import prepare
 from dalembert.tree.routes.delassus_kernels import matrix_by
 from dalembert.tree.routes.route_report import cost_of
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.route_table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
 from loop_embedding import embedding_operations
 from route_models import bundle, chain, ladder, legs, points, star

@@ -8,6 +8,7 @@ python tools/house.py OTHER      # beside that of another checkout, e.g. of an e
 
 from __future__ import annotations
 
+import argparse
 import ast
 import json
 import os
@@ -67,6 +68,25 @@ print(json.dumps([sum(name.split('.')[0] == 'dalembert' for name in sys.modules)
 """
 
 
+PARALLEL = {
+    "answer": "of bounded and of cone problems",
+    "batch": "many states at once: block systems, contacts",
+    "derivatives": "of a kernel; of recursions over trees",
+    "engine": "of every backend; of contacts in time",
+    "inputs": "what comes in, checked: matrices, named equations",
+    "joint_forces": "traced; of a state; along a run",
+    "joints": "of every file format; of models and of loops",
+    "limits": "one table of tolerances per room",
+    "passive": "springs and dampers: traced, in loops",
+    "printer": "of every backend",
+    "reader": "of every file format",
+    "requests": "what a mechanism can be compiled to: the table, and who fills it",
+    "routes": "ways through the block matrix: numbers, expressions",
+    "solve": "block systems, mechanisms, named equations",
+}
+"""File names that parallel rooms share, and of what."""
+
+
 def sources(root: Path) -> dict[str, ast.Module]:
     """Return the parsed files of the library by module name."""
     files = sorted((root / "src").rglob("*.py"))
@@ -87,29 +107,34 @@ def importers(trees: dict[str, ast.Module]) -> Counter[str]:
 
 
 def twice(trees: dict[str, ast.Module]) -> tuple[list[str], list[str]]:
-    """Return the public class names and the file names that are used more than once."""
-    classes, stems = defaultdict(set), Counter(name.rsplit(".", 1)[-1] for name in trees)
+    """Return the public class names and the file names that are used more than once, without need.
+
+    Commands are called by their words, the first file of a room as the room, files of parallel rooms alike: `PARALLEL`.
+    """
+    paths = [name.split(".") for name in trees]
+    stems = Counter(path[-1] for path in paths if path[:2] != ["dalembert", "cli"] and path[-1] != path[-2:][0])
+    classes = defaultdict(set)
     for name, tree in trees.items():
         for node in tree.body:
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
                 classes[node.name].add(name)
     return sorted(name for name, homes in classes.items() if len(homes) > 1), sorted(
-        s for s, k in stems.items() if k > 1
+        stem for stem, count in stems.items() if count > 1 and stem not in PARALLEL
     )
 
 
 def deep_imports(root: Path) -> list[str]:
     """Return what tests import from inside a room that is not the one they mirror; `tests/reference` may."""
     rooms = {path.parent.name for path in (root / "src/dalembert").glob("*/__init__.py")}
-    found = []
+    imports = []
     for file in sorted((root / "tests").rglob("*.py")):
         place = file.relative_to(root / "tests")
         for node in ast.walk(ast.parse(file.read_text(encoding="utf-8"))):
             if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("dalembert."):
                 room, *inside = str(node.module).split(".")[1:]
                 if room in rooms and inside and place.parts[0] not in (room, "reference"):
-                    found += [f"{place}: {node.module}.{alias.name}" for alias in node.names]
-    return found
+                    imports += [f"{place}: {node.module}.{alias.name}" for alias in node.names]
+    return imports
 
 
 def walked(root: Path, walk: str) -> list[list[int | None]]:
@@ -125,38 +150,57 @@ def walked(root: Path, walk: str) -> list[list[int | None]]:
     return [json.loads(run.stdout.splitlines()[-1]) if run.returncode == 0 else [None, None] for run in runs]
 
 
-def figures(root: Path) -> dict[str, int | None]:
-    """Return all figures of one checkout."""
+def sizes(root: Path) -> dict[str, tuple[int, int]]:
+    """Return files and lines of every room; files beside the rooms under "shared"."""
+    count: dict[str, tuple[int, int]] = {}
+    for file in sorted((root / "src/dalembert").rglob("*.py")):
+        inside = file.relative_to(root / "src/dalembert").parts
+        room = inside[0] if len(inside) > 1 else "shared"
+        files, lines = count.get(room, (0, 0))
+        count[room] = files + 1, lines + len(file.read_text(encoding="utf-8").splitlines())
+    return count
+
+
+def figures(root: Path, walks: bool = True) -> dict[str, int | None]:
+    """Return all figures of one checkout; the ways of the six calls take a minute."""
     trees = sources(root)
     count = importers(trees)
     classes, stems = twice(trees)
-    lines = sum(len(file.read_text(encoding="utf-8").splitlines()) for file in (root / "src").rglob("*.py"))
     rows: dict[str, int | None] = {
         "files": len(trees),
-        "lines": lines,
+        "lines": sum(lines for _, lines in sizes(root).values()),
         "files with one importer": sum(count[name] == 1 for name in trees),
         "class names used twice": len(classes),
         "file names used twice": len(stems),
         "deep imports of foreign rooms in tests": len(deep_imports(root)),
     }
-    for name, walk in WALKS.items():
+    for name, walk in WALKS.items() if walks else ():
         for again, (imported, executed) in zip(("", ", again"), walked(root, walk), strict=True):
             rows[f"modules imported by {name}{again}"] = imported
             rows[f"modules executed by {name}{again}"] = executed
     return rows
 
 
-def main(arguments: list[str]) -> None:
+def main() -> None:
     """Print the table, and what stands in the way of one name for one thing."""
-    roots = [*(Path(argument) for argument in arguments), Path(__file__).resolve().parent.parent]
-    columns = [figures(root) for root in roots]
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("others", nargs="*", type=Path, help="other checkouts, for columns beside this one")
+    parser.add_argument("--no-walks", action="store_true", help="do not run the six calls")
+    arguments = parser.parse_args()
+    roots = [*arguments.others, Path(__file__).resolve().parent.parent]
+    columns = [figures(root, not arguments.no_walks) for root in roots]
     for row in columns[-1]:
         print(f"{row:<42}" + "".join(f"{'fails' if (x := column[row]) is None else x:>10}" for column in columns))
+    print("\nroom: files, lines")
+    rooms = [sizes(root) for root in roots]
+    for room in sorted(set().union(*rooms)):
+        cells = ["{:>6} {:>7}".format(*column[room]) if room in column else f"{'-':>6} {'-':>7}" for column in rooms]
+        print(f"{room:<42}" + "".join(f"{cell:>16}" for cell in cells))
     classes, stems = twice(sources(roots[-1]))
-    print("class names used twice:", ", ".join(classes) or "none")
+    print("\nclass names used twice:", ", ".join(classes) or "none")
     print("file names used twice:", ", ".join(stems) or "none")
     print("deep imports of foreign rooms in tests:", *deep_imports(roots[-1]), sep="\n    ")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1:])
+    main()

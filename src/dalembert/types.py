@@ -1,8 +1,8 @@
-"""Types that all rooms share: names for annotations, which cost nothing where code runs."""
+"""Types that all rooms share: names for annotations, and energy by name."""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -11,3 +11,15 @@ Array = np.ndarray
 
 Scalar = Any
 """A number or an expression of one: float, NumPy's, or a CasADi SX."""
+
+
+class Energy(NamedTuple):
+    """Kinetic and potential energy, joules: one number each, or one per sample."""
+
+    kinetic: Array
+    potential: Array
+
+    @property
+    def total(self) -> Array:
+        """Their sum."""
+        return self.kinetic + self.potential

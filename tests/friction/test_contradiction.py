@@ -12,7 +12,7 @@ from dalembert.friction import Reacting, resolve, resolve_batch
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.cones.contradiction import farkas_weights
 from dalembert.friction.cones.modes import all_solutions
-from dalembert.friction.problem import problem_at
+from dalembert.friction.contact_problem import problem_at
 from dalembert.status import Status
 
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "friction.py"

@@ -10,7 +10,7 @@ from dalembert.friction import Limited, Reacting, StaticKinetic, resolve, resolv
 from dalembert.friction.bounded.answer import unheld
 from dalembert.friction.bounded.methods import IntervalProblem
 from dalembert.friction.cones.contact_rows import ConeProblem
-from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL, problem_at, problem_over
+from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL, problem_at, problem_over
 from dalembert.status import Status
 
 LAWS = [Reacting(0.3, "floor", directions=2), 4.0, Limited(StaticKinetic(2.0, 1.0)), Reacting(0.5, 2, unilateral=False)]

@@ -9,9 +9,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dalembert import KKT, Status
+from dalembert.kkt.expressions.block_solver import BlockSolver, delassus
 from dalembert.kkt.expressions.matrix_system import MatrixSystem
 from dalembert.kkt.expressions.probing import probe
-from dalembert.kkt.expressions.solver import BlockSolver, delassus
 
 
 def tree_system(seed, n, m, dependent=0, massless=0):

@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT, Status
+from dalembert.kkt.expressions.block_solver import solve_by_sample
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, unit_free_weights
-from dalembert.kkt.expressions.solver import solve_by_sample
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import EPS
 

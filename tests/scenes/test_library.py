@@ -11,7 +11,7 @@ from scipy.integrate import cumulative_simpson
 
 import dalembert as da
 from dalembert.scenes import scene_names
-from dalembert.scenes.layout import SceneFile
+from dalembert.scenes.keys import SceneFile
 from dalembert.scenes.sweep import sweep
 from tests.simulate.belt_events import EVENTS
 

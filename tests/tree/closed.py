@@ -10,9 +10,9 @@ import numpy as np
 
 import dalembert as da
 from dalembert.tree.block import constrained
-from dalembert.tree.block.probing import closed_configurations
+from dalembert.tree.block.conditioning import closed_configurations
 from dalembert.tree.requests import CONSTRAINT_REQUESTS, REQUESTS, SOLVES
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.route_table import ROUTES
 
 TRACES = {request.name: request.trace for request in (*REQUESTS, *SOLVES, *CONSTRAINT_REQUESTS)}
 Z = (0.0, 0.0, 1.0)

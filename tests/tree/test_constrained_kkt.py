@@ -10,7 +10,7 @@ import pytest
 
 import dalembert as da
 from dalembert.tree.block import constrained
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.route_table import ROUTES
 from tests.model.test_constraints import EXAMPLES
 from tests.tree.closed import Traced, branched, hopper, numeric, routes
 from tests.tree.robots import ROBOTS

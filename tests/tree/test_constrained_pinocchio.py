@@ -16,8 +16,8 @@ import pytest
 import dalembert as da
 from dalembert.model import Placement
 from dalembert.tree.block import constrained
-from dalembert.tree.block.probing import needs_of
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.block.conditioning import needs_of
+from dalembert.tree.routes.route_table import ROUTES
 from tests.tree.contacts import G1, GO2, ICUB, OTHERS, PANDA, TALOS, Robot
 
 CLOSE = 1e-9

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 import dalembert as da
 from dalembert.model import KINDS, Placement
 from dalembert.tree.block import constrained
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.route_table import ROUTES
 from tests.model.mechanisms import random_tree
 from tests.tree.closed import Traced, numeric
 

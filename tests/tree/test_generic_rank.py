@@ -10,9 +10,9 @@ import pytest
 
 import dalembert as da
 from dalembert.tree.block import constrained
+from dalembert.tree.block.conditioning import closed_configurations, needs_of
 from dalembert.tree.block.constrained import inverse
-from dalembert.tree.block.probing import closed_configurations, needs_of
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.route_table import ROUTES
 from tests.tree.robots import URDFS, robot
 
 SOLVED = (da.Status.UNIQUE, da.Status.REDUNDANT)

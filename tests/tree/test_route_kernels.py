@@ -11,10 +11,10 @@ import scipy.linalg
 import dalembert as da
 from dalembert.model import Placement
 from dalembert.tree.block import constrained
-from dalembert.tree.block.probing import needs_of
+from dalembert.tree.block.conditioning import needs_of
 from dalembert.tree.routes.delassus_kernels import matrix_by
 from dalembert.tree.routes.route_report import cost_of
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.route_table import ROUTES
 from tests.tree.benchmark_models import legs
 from tests.tree.closed import Traced, branched, door, hopper, least_norm, numeric, stewart, walker
 from tests.tree.contacts import GO2, TALOS

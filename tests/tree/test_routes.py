@@ -13,7 +13,7 @@ from dalembert.tree.algorithms.dynamics import REST
 from dalembert.tree.block import constrained
 from dalembert.tree.block.articulated_system import Load, TreeSystem
 from dalembert.tree.routes.four_steps import ABA, delassus_by_columns
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.route_table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
 from tests import reference as plain
 from tests.tree.benchmark_models import models

@@ -9,7 +9,7 @@ import dalembert as da
 from dalembert.tree.block import constrained
 from dalembert.tree.block.articulated_system import ArticulatedSystem
 from dalembert.tree.block.constrained import Tracing
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.route_table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
 from tests.tree.closed import numeric
 

@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.view.body_shapes import Shape
 from dalembert.view.gate import Gate
 from dalembert.view.live import triangles
-from dalembert.view.shapes import Shape
 from tests.view.test_picture import four_bar
 
 TOKEN = "secret-token"

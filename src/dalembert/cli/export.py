@@ -76,7 +76,7 @@ class ExportCommand:
 
     def _urdf(self, scene: Any) -> str:
         """Return the model as URDF; constraints that it cannot say are refused or dropped, the rest is named."""
-        from dalembert.model.mechanism.urdf import UrdfText
+        from dalembert.model.mechanism.urdf_writer import UrdfText
 
         urdf = UrdfText(scene.mechanism)
         text = urdf.write()

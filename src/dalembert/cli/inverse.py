@@ -96,7 +96,7 @@ class InverseCommand:
         """Return times, configurations, velocities and accelerations of the table, and whose are those of a spline."""
         from scipy.interpolate import CubicSpline
 
-        from dalembert.scenes.expressions import read_table, table_column
+        from dalembert.scenes.formulas import read_table, table_column
         from dalembert.simulate.table import rate_name
 
         m = scene.mechanism

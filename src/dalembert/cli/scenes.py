@@ -62,7 +62,7 @@ class Scenes:
 
     def _copied(self, found: Scene) -> int:
         """Copy the scene with what it reads; nothing is written over."""
-        from dalembert.scenes.layout import TimeTable
+        from dalembert.scenes.keys import TimeTable
 
         assert self.copy is not None
         content = found.content

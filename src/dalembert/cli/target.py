@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
+from dalembert.cli.options import blamed_on
 from dalembert.errors import ModelError
 from dalembert.names import near_matches
 
@@ -64,7 +65,7 @@ def scene_of(
 ) -> Scene:  # fmt: skip
     """Return a scene: of a file, of the package by its name, or of a robot file alone, with the options for it."""
     from dalembert.scenes import Scene, scene
-    from dalembert.scenes.layout import ModelTable, SceneFile, SimulateTable
+    from dalembert.scenes.keys import ModelTable, SceneFile, SimulateTable
 
     robot = RobotOptions() if robot is None else robot
 
@@ -77,7 +78,8 @@ def scene_of(
         )
     if kind == "scene":
         found = scene(path, packages=folders)
-        found = found.with_parameters(**numbers_by_name(assignments)) if assignments else found
+        with blamed_on(typed("--set", assignments)):
+            found = found.with_parameters(**numbers_by_name(assignments)) if assignments else found
         return robot.started(found)
     if assignments:
         raise ModelError(f"--set is for scenes; {path} is a robot file and has no parameters")
@@ -111,7 +113,7 @@ class RobotOptions:
 
     def completed(self, scene: Scene) -> Scene:
         """Return the scene of a robot file with all that is asked for."""
-        from dalembert.scenes.layout import ContactTable, SphereTable, StopTable
+        from dalembert.scenes.keys import ContactTable, SphereTable, StopTable
 
         content, unknown = scene.content, [word for word in self.without if word not in LEFT_OUT]
         assert content.model is not None
@@ -150,7 +152,7 @@ class RobotOptions:
 
     def _held(self, scene: Scene) -> dict[str, Any]:
         """Return the forces of springs and dampers that hold every driven joint where it starts."""
-        from dalembert.scenes.expressions import word_of
+        from dalembert.scenes.formulas import word_of
 
         try:
             stiffness, damping = (float(word) for word in str(self.hold).split(","))
@@ -183,6 +185,11 @@ def numbers_by_name(words: Sequence[str]) -> dict[str, float]:
         if not equals or not name.strip():
             raise ModelError(f"{word!r} is not name=number, as in length=0.3")
     return found
+
+
+def typed(option: str, words: Sequence[str]) -> dict[str, str]:
+    """Return what was typed by the name that it is about: {"motor": "--start motor.v=1"}."""
+    return {word.partition("=")[0].strip().removesuffix(".v"): f"{option} {word}" for word in words}
 
 
 def values_by_name(words: Sequence[str]) -> dict[str, list[float]]:

@@ -2,6 +2,7 @@
 
 from dalembert.friction.batch import resolve_batch
 from dalembert.friction.bounded.methods import METHODS
+from dalembert.friction.contact_problem import Limited, Reacting
 from dalembert.friction.laws.contacts import (
     CONTACTS,
     BearingFriction,
@@ -12,7 +13,6 @@ from dalembert.friction.laws.contacts import (
     Unilateral,
 )
 from dalembert.friction.laws.laws import LAWS, Dry, ExpressionLaw, Hyperbolic, Law, StaticKinetic, Stribeck, Tabulated
-from dalembert.friction.problem import Limited, Reacting
 from dalembert.friction.resolution import BatchResolution, FrictionCertificate, IndexSets, Resolution
 from dalembert.friction.resolve import resolve
 from dalembert.friction.uniqueness import UniquenessReport

@@ -11,8 +11,8 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction.bounded.box import SOLVED, accelerations, least_norm, solve_box
 from dalembert.friction.cones.measure import data_sizes, violation
 from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt
+from dalembert.friction.contact_problem import FIXED, UNILATERAL, ContactProblem, problem_over
 from dalembert.friction.limits import AIM, AT_LIMIT, OPTIMAL, ROUNDING, SHARED, STILL, SYMMETRIC, UNSEEN
-from dalembert.friction.problem import FIXED, UNILATERAL, ContactProblem, problem_over
 from dalembert.friction.resolution import BatchResolution, least_multipliers
 from dalembert.friction.resolve import refuse_negative, resolve_state
 from dalembert.friction.sample_elimination import (

@@ -1,7 +1,7 @@
 """The Delassus form of a state: what contact rows see of masses, constraints and loads.
 
-Symbols as in `problem.py`; contacts that slide have known forces, which go to the load. For the others, with Z the
-admissible motions (A Z = 0),
+Symbols as in `contact_problem.py`; contacts that slide have known forces, which go to the load. For the others, with Z
+the admissible motions (A Z = 0),
 
     xi'' = G T + g,   G = W^T Z (Z^T M Z)^-1 Z^T W  (the Delassus matrix),   B = Z^T W
 """

@@ -13,7 +13,7 @@ from dalembert.friction.bounded.answer import resolve_intervals
 from dalembert.friction.bounded.methods import METHODS, IntervalProblem
 from dalembert.friction.cones.answer import resolve_cones
 from dalembert.friction.cones.contact_rows import ConeProblem
-from dalembert.friction.problem import ContactProblem, problem_at
+from dalembert.friction.contact_problem import ContactProblem, problem_at
 from dalembert.friction.resolution import Resolution
 from dalembert.kkt.inputs import checked_vector, refuse_nonfinite
 from dalembert.names import near_matches

@@ -17,7 +17,7 @@ from scipy.linalg.lapack import dpstrf  # pyright: ignore[reportAttributeAccessI
 from dalembert.kkt.limits import CLOSED, IMPLIED_PIVOT, SLACK
 from dalembert.large.row_kernels import RowValues
 from dalembert.large.sparse import SparseBlock
-from dalembert.tree.block.probing import residual_sizes
+from dalembert.tree.block.conditioning import residual_sizes
 from dalembert.types import Array
 
 if TYPE_CHECKING:

@@ -18,7 +18,7 @@ from dalembert.large.layout import VELOCITIES
 from dalembert.large.motion_functions import large_system, large_tree
 from dalembert.large.requests import LARGEST_UNROLLED, PER_BODY, PER_ROW, PER_VELOCITY, estimated_operations
 from dalembert.model.requests import RouteLine, RouteTable
-from dalembert.tree.routes.table import ROUTES
+from dalembert.tree.routes.route_table import ROUTES
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism

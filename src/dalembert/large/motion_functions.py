@@ -15,7 +15,7 @@ from dalembert.large.large_tree import LargeTree
 from dalembert.large.layout import Layout
 from dalembert.large.looped_kernel import LoopedFunction
 from dalembert.large.outward import Frames
-from dalembert.tree.block.probing import row_weights_of
+from dalembert.tree.block.conditioning import row_weights_of
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -34,7 +34,7 @@ ROUTES = ("auto", "looped")
 """Routes that mean loops here."""
 
 UNROLLED = ("efpa", "pv", "caba", "matrix", "aba")
-"""Routes of straight-line code (`tree/routes/table.py`, which is not imported here: it needs CasADi)."""
+"""Routes of straight-line code (`tree/routes/route_table.py`, which is not imported here: it needs CasADi)."""
 
 
 def large_tree(mechanism: Mechanism) -> LargeTree:

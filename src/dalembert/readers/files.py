@@ -14,7 +14,7 @@ from urllib.parse import unquote
 import msgspec
 
 from dalembert.errors import ModelError
-from dalembert.readers.layout import explained
+from dalembert.readers.file_keys import explained
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Files that a model may open, and limits of their size.

@@ -19,10 +19,10 @@ from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Source
 from dalembert.names import lookup, near_matches
 from dalembert.readers import load
+from dalembert.readers.file_keys import TomlLines, entries, key_of
 from dalembert.readers.files import Folders, Packages, read_file, read_text
-from dalembert.readers.layout import TomlLines, entries, key_of
 from dalembert.readers.srdf import read_poses
-from dalembert.scenes.expressions import (
+from dalembert.scenes.formulas import (
     StateNames,
     number,
     of_coordinates,
@@ -32,7 +32,7 @@ from dalembert.scenes.expressions import (
     table_column,
     vector,
 )
-from dalembert.scenes.layout import (
+from dalembert.scenes.keys import (
     ConstraintTable,
     ContactTable,
     FrictionTable,

@@ -15,7 +15,7 @@ import numpy as np
 from dalembert.errors import DalembertError, ModelError, scene_words
 from dalembert.names import lookup
 from dalembert.progress import with_bar
-from dalembert.scenes.layout import MeasureTable, RangeTable
+from dalembert.scenes.keys import MeasureTable, RangeTable
 from dalembert.scenes.scene import NO_PARAMETERS, Scene
 
 if TYPE_CHECKING:

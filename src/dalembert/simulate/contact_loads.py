@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dalembert.model.mechanism.families import ContactForces
+from dalembert.model.mechanism.families import FreeContactForces
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.transmissions import LoopHinge
 from dalembert.simulate.events.record import Mode
@@ -117,7 +117,7 @@ def outer_forces(mechanism: Mechanism, q: Array, contacts: dict[str, ContactLoad
 
 def free_contact_forces(
     run: Trajectory, loads: dict[str, ContactLoad]
-) -> tuple[ContactForces | None, dict[str, tuple[Array, slice]]]:
+) -> tuple[FreeContactForces | None, dict[str, tuple[Array, slice]]]:
     """Return the directions in which contact forces are free to change, and those of contacts between shapes by name.
 
     Friction that has its limit, and depends on no reaction, is known; it is free where it holds. So is that of
@@ -132,7 +132,7 @@ def free_contact_forces(
 
 def free_forces_at(
     run: Trajectory, loads: dict[str, ContactLoad], q: Array, v: Array, modes: Array
-) -> tuple[ContactForces, dict[str, tuple[Array, slice]]]:
+) -> tuple[FreeContactForces, dict[str, tuple[Array, slice]]]:
     """Return free directions of contact forces, or impulses, at states (N, nq), (N, nv) with modes (N, k)."""
     m, N = run.moving, len(q)
     along, units, rows, free = _rows_along_coordinates(run, q, v, modes), {}, [], []
@@ -164,7 +164,7 @@ def free_forces_at(
         for first, wrench in parts:
             wrenches[body][:, first : first + wrench.shape[1]] = wrench
     rows, holds = np.nan_to_num(np.concatenate(rows, axis=1)), np.concatenate(free, axis=1)
-    return ContactForces(rows, holds, wrenches), units
+    return FreeContactForces(rows, holds, wrenches), units
 
 
 def _directions(load: ContactLoad, mode: Array, u: Array, near: float) -> tuple[Array, Array]:

@@ -558,8 +558,8 @@ VELOCITY_ADVICE = (
 
 def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Array]:
     """Return the initial state on the constraints, or refuse it with the row that it misses."""
+    from dalembert.model.mechanism.constraint_rows import refuse_turning_rows
     from dalembert.model.mechanism.mechanism import Mechanism
-    from dalembert.model.mechanism.rows import refuse_turning_rows
 
     q = system.neutral() if q is None else finite_vector(q, system.configuration_names, "q")
     if not isinstance(system, Mechanism):

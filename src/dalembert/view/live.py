@@ -17,10 +17,10 @@ from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.trajectory import Trajectory
 from dalembert.types import Array
+from dalembert.view.body_shapes import THICKNESS, Shape
 from dalembert.view.gate import Gate
 from dalembert.view.page import smooth_quaternions
 from dalembert.view.picture import Picture, drawable, picture_of, reaction_forces, uniqueness
-from dalembert.view.shapes import THICKNESS, Shape
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 COLORS = {"unique": (26, 152, 80), "family": (224, 130, 20), "contact": (33, 102, 172)}
@@ -179,8 +179,9 @@ class Live:
         self.plot = self.server.gui.add_uplot(self._plot_data(0), tuple(series), scales=scales, height=170)
 
     def _plot_data(self, k: int) -> tuple[Array, ...]:
-        now = np.full(self.scene.t.size, np.nan)
-        columns = [self.scene.t]
+        t = self.scene.line_t
+        now, columns = np.full(t.size, np.nan), [t]
+        k = min(int(np.searchsorted(t, self.scene.t[k])), t.size - 1)
         for line in self.scene.lines.values():
             point = now.copy()
             point[k] = line[k]

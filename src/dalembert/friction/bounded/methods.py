@@ -11,9 +11,9 @@ from jaxtyping import Bool, Float
 
 from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.friction.contact_problem import ContactProblem
 from dalembert.friction.delassus import Delassus
 from dalembert.friction.limits import AT_LIMIT, DEPENDENT_COLUMN, STILL, SWITCHED
-from dalembert.friction.problem import ContactProblem
 from dalembert.kkt import KKT
 from dalembert.status import Status
 from dalembert.types import Array

@@ -21,6 +21,7 @@ from dalembert.friction.cones.massless import (
     unheld,
 )
 from dalembert.friction.cones.modes import ModeAnswer, all_solutions, family_of, typical_reaction
+from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.delassus import Delassus
 from dalembert.friction.limits import (
     AIM,
@@ -35,7 +36,6 @@ from dalembert.friction.limits import (
     REDUNDANT_REST,
     STILL,
 )
-from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.resolution import (
     FrictionCertificate,
     IndexSets,

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 from jaxtyping import Float
 
+from dalembert.friction.contact_problem import FIXED, ContactProblem
 from dalembert.friction.delassus import Delassus
-from dalembert.friction.problem import FIXED, ContactProblem
 from dalembert.kkt import KKT
 from dalembert.types import Array
 

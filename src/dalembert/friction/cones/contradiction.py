@@ -20,8 +20,8 @@ from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
 from dalembert.friction.cones.contact_rows import ConeProblem
+from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import CANCELS, CONTRADICTS, USED, USED_RANK
-from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.types import Array
 
 EDGES = 24

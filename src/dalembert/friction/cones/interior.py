@@ -17,7 +17,7 @@ from dalembert.friction.cones.second_order_cones import (
     substitute,
 )
 from dalembert.friction.cones.sweeps import TINY, derivative, local_map, part_explained
-from dalembert.friction.problem import UNILATERAL
+from dalembert.friction.contact_problem import UNILATERAL
 from dalembert.kernel.loops import reordered
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -23,8 +23,8 @@ from scipy.optimize import linprog
 from dalembert.friction.bounded.answer import LEAST, SHRINK, STEPS
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.cones.modes import sides
+from dalembert.friction.contact_problem import FIXED
 from dalembert.friction.limits import AT_LIMIT, DEPENDENT_UNIT, UNHELD
-from dalembert.friction.problem import FIXED
 from dalembert.friction.uniqueness import UniquenessReport, null_space, undetermined_forces
 from dalembert.kkt import KKT
 from dalembert.types import Array

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.friction.cones.sweeps import ASSOCIATED, TINY
-from dalembert.friction.problem import FIXED, UNILATERAL
+from dalembert.friction.contact_problem import FIXED, UNILATERAL
 from dalembert.kernel.loops import compiled
 
 

@@ -23,6 +23,7 @@ from jaxtyping import Bool, Float
 from scipy.optimize import linprog
 
 from dalembert.friction.cones.contact_rows import ConeProblem
+from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import (
     ACTIVE,
     DISTINCT,
@@ -32,7 +33,6 @@ from dalembert.friction.limits import (
     SLACK,
     SLACK_OF_ROUNDING,
 )
-from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.uniqueness import null_space, open_directions
 from dalembert.types import Array
 

@@ -22,8 +22,8 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import EXPLAINED
-from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.kernel.loops import reordered
 
 COULOMB, ASSOCIATED = 0, 1

@@ -159,7 +159,7 @@ def _smallest(values: Sequence[Scalar]) -> Scalar:
 # ----------------------------------------------------------------------------------------------------------------------
 # An answer to the block system with its verdict, whatever route it came by.
 #
-# Symbols: H, G as in `solver.py`; T_f, T_l as in `verdict.py`. Residuals are made from the answer alone, never by
+# Symbols: H, G as in `block_solver.py`; T_f, T_l as in `verdict.py`. Residuals are made from the answer alone, never by
 # way of the factors that led to it: so one verdict serves all routes.
 
 

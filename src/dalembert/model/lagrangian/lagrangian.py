@@ -16,15 +16,14 @@ from dalembert.kkt import KKT, Solution
 from dalembert.kkt.inputs import checked_names
 from dalembert.kkt.limits import DOUBLE, SINGLE
 from dalembert.memory import memory_of
-from dalembert.model.energy import Energy
-from dalembert.model.lagrangian.contacts import derive_contacts, derive_gaps, resolve_state
+from dalembert.model.lagrangian.contact_terms import derive_contacts, derive_gaps, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
 from dalembert.model.lagrangian.forward import States, conditioning_of, forward
 from dalembert.model.lagrangian.quantities import forward_function, quantity, refuse_unknown
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.parameters import Parameters
 from dalembert.model.requests import refuse_unhashable
-from dalembert.types import Array
+from dalembert.types import Array, Energy
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A Lagrangian system as text and back, for other processes: its expressions as one CasADi function.

@@ -5,11 +5,11 @@ from __future__ import annotations
 import casadi as ca
 
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.kkt.expressions.block_solver import solve_by_sample
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, unit_free_weights
 from dalembert.kkt.expressions.scalars import scalar
-from dalembert.kkt.expressions.solver import solve_by_sample
 from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning
-from dalembert.model.lagrangian.contacts import ContactExpressions, as_outputs
+from dalembert.model.lagrangian.contact_terms import ContactExpressions, as_outputs
 from dalembert.model.lagrangian.derivation import Expressions
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.names import near_matches

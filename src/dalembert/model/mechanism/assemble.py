@@ -13,10 +13,10 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import BALANCED, CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, FLAT, LEAST_LOAD
+from dalembert.model.mechanism.constraint_rows import residual_sizes
 from dalembert.model.mechanism.precision import digits_of
 from dalembert.model.mechanism.project import closest, largest_residual
 from dalembert.model.mechanism.ranks import fitting_rank
-from dalembert.model.mechanism.rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.types import Array
 

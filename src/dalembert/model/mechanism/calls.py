@@ -9,10 +9,9 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.memory import memory_of
-from dalembert.model.energy import Energy
 from dalembert.model.requests import make_kernel, plain, refuse_unhashable
 from dalembert.status import Status
-from dalembert.types import Array
+from dalembert.types import Array, Energy
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel

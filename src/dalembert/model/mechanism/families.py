@@ -82,7 +82,7 @@ class MultiplierFamily:
 
 
 @dataclass(frozen=True, eq=False)
-class ContactForces:
+class FreeContactForces:
     """Directions in which the contact forces of N samples are free to change.
 
     Attributes
@@ -106,7 +106,7 @@ def multiplier_families(
     t: Array,
     passive: Array | None = None,
     suspect: Array | None = None,
-    contacts: ContactForces | None = None,
+    contacts: FreeContactForces | None = None,
 ) -> MultiplierFamily:
     """Return the families of the samples q (N, nq), t (N,).
 

@@ -18,7 +18,7 @@ from dalembert.checks import floats, vectors
 from dalembert.kkt.limits import negligible_level
 from dalembert.model.mechanism.calls import on_manifold
 from dalembert.model.mechanism.families import (
-    ContactForces,
+    FreeContactForces,
     MultiplierFamily,
     multiplier_families,
     singularity_in_words,
@@ -79,7 +79,7 @@ class MotionSamples:
     passive: Array | None = None
     external: Mapping[str, Array] = field(default_factory=dict)
     drive: Array | None = None
-    contacts: ContactForces | None = None
+    contacts: FreeContactForces | None = None
     torques: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod

@@ -1,7 +1,8 @@
 """A mechanism: bodies on a tree of joints, with what acts between them; immutable once built.
 
 The class holds the parts, their names and the public methods. Algorithms are functions of a mechanism in the files
-beside: `calls` (compiled quantities), `joint_values`, `rows`, `solve` (the block system), `project`, `assemble`.
+beside: `calls` (compiled quantities), `joint_values`, `constraint_rows`, `solve` (the block system), `project`,
+`assemble`.
 """
 
 from __future__ import annotations
@@ -14,19 +15,20 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.first_use import PICTURES
-from dalembert.model.energy import Energy
+from dalembert.first_use import FMI_BRIDGE, MJCF_BRIDGE, PICTURES
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism import assemble, calls, joint_values, precision, project, rows, solve
+from dalembert.model.mechanism import assemble, calls, constraint_rows, joint_values, precision, project, solve
+from dalembert.model.mechanism.description import as_html, as_text, content_key
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
-from dalembert.model.mechanism.text import as_html, as_text, content_key
 from dalembert.model.mechanism.validation import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
 from dalembert.names import lookup
-from dalembert.types import Array
+from dalembert.types import Array, Energy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jaxtyping import Float
 
     from dalembert.kernel import Kernel
@@ -35,10 +37,10 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
     from dalembert.model.mechanism.base_parameters import BaseParameters
-    from dalembert.model.mechanism.derivatives import Derivatives
     from dalembert.model.mechanism.identify import Identification
     from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.known_motion import InverseDynamics
+    from dalembert.model.mechanism.named_derivatives import Derivatives
     from dalembert.model.mechanism.parametric import ParametricMechanism
     from dalembert.model.mechanism.ranks import GenericRank
 
@@ -418,7 +420,7 @@ class Mechanism:
         Constraints hold the motion, not the point of differentiation: directions may leave the constraint manifold,
         where the rows that forward dynamics keeps decide.
         """
-        from dalembert.model.mechanism.derivatives import derivatives
+        from dalembert.model.mechanism.named_derivatives import derivatives
 
         return derivatives(self, q, v, force, t, wrt)
 
@@ -465,12 +467,12 @@ class Mechanism:
 
         Names of rows must be unique: a second constraint on the same frames needs a `name`.
         """
-        return rows.constrained(self, constraints)
+        return constraint_rows.constrained(self, constraints)
 
     @cached_property
     def all_constraints(self) -> tuple[Constraint, ...]:
         """Couplings and loops of the model as constraints, then those that were added."""
-        return rows.all_constraints(self)
+        return constraint_rows.all_constraints(self)
 
     @property
     def cacheable(self) -> bool:
@@ -493,7 +495,7 @@ class Mechanism:
 
         Rows of an expression are what the user takes them for: each has its own.
         """
-        return rows.scale_groups(self)
+        return constraint_rows.scale_groups(self)
 
     @cached_property
     def holonomic(self) -> tuple[bool, ...]:
@@ -502,19 +504,19 @@ class Mechanism:
 
     def jacobian(self, q: Any, t: Any = 0.0) -> Array:
         """Return A (m, nv) of the constraint rows; that of a frame is `frame_jacobian`."""
-        return rows.jacobian(self, q, t)
+        return constraint_rows.jacobian(self, q, t)
 
     def drift(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return what remains of the rows' accelerations at a = 0, (m,), with stabilisation where it is on."""
-        return rows.evaluated(self, "constraint_drift", (len(self.names),), q, v, t)
+        return constraint_rows.evaluated(self, "constraint_drift", (len(self.names),), q, v, t)
 
     def constraint(self, q: Any, t: Any = 0.0) -> Array:
         """Return phi of the holonomic rows, (h,); zero where they hold."""
-        return rows.evaluated(self, "constraint", (sum(self.holonomic),), q, t)
+        return constraint_rows.evaluated(self, "constraint", (sum(self.holonomic),), q, t)
 
     def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return the rates of the rows, (m,); zero where they hold."""
-        return rows.evaluated(self, "constraint_velocity", (len(self.names),), q, v, t)
+        return constraint_rows.evaluated(self, "constraint_velocity", (len(self.names),), q, v, t)
 
     def without_rounding(self, A: Array, q: Array) -> Array:
         """Return A, changed in place: zero where rounding is all that is left of entries that cancel.
@@ -524,40 +526,40 @@ class Mechanism:
         joint's lever, seen in other rows, in the model's size, or computed from places far from the origin. A
         configuration that is not finite has no rows.
         """
-        return rows.without_rounding(self, A, q)
+        return constraint_rows.without_rounding(self, A, q)
 
     def drift_size(self, A: Array, v: Any) -> Array:
         """Return lever times speed squared, (...,): the size that accelerations of the rows have at a = 0."""
-        return rows.drift_size(self, A, v)
+        return constraint_rows.drift_size(self, A, v)
 
     @cached_property
     def reach(self) -> float:
         """The model's size, metres: the largest distance between joints, or to a place of a constraint; one if none."""
-        return rows.reach(self)
+        return constraint_rows.reach(self)
 
     @cached_property
     def row_sizes(self) -> Array:
         """Per row what its residual is measured against, (m,): the model's size in metres, or one radian."""
-        return rows.row_sizes(self)
+        return constraint_rows.row_sizes(self)
 
     @cached_property
     def angular_rows(self) -> tuple[bool, ...]:
         """Per row whether its residual is an angle."""
-        return rows.angular_rows(self)
+        return constraint_rows.angular_rows(self)
 
     @cached_property
     def row_units(self) -> Array:
         """Per row the size in which rows of lengths and of angles can be compared, (m,)."""
-        return rows.row_units(self)
+        return constraint_rows.row_units(self)
 
     def idle_rows(self, A: Array, gap: float = 0.0) -> Array:
-        """Return which rows move nothing within the model's digits, (m,), from A (N, m, nv); see `rows.idle_rows`."""
-        return rows.idle_rows(self, A, gap)
+        """Return which rows move nothing within the model's digits, (m,), from A (N, m, nv)."""
+        return constraint_rows.idle_rows(self, A, gap)
 
     @cached_property
     def velocity_sizes(self) -> Array:
         """Per velocity one, or the model's size where it is that of a length, (nv,)."""
-        return rows.velocity_sizes(self)
+        return constraint_rows.velocity_sizes(self)
 
     @property
     def slack(self) -> float:
@@ -580,8 +582,8 @@ class Mechanism:
         return self._levers.geometric
 
     @cached_property
-    def _levers(self) -> rows.Levers:
-        return rows.Levers.of(self)
+    def _levers(self) -> constraint_rows.Levers:
+        return constraint_rows.Levers.of(self)
 
     # --- the constrained system solved ---------------------------------------------------------------------------
 
@@ -779,9 +781,59 @@ class Mechanism:
         Comments at its head list what URDF cannot say, and what is said in the syntax of other tools (loops, springs,
         screws). With `strict` the first of these raise `UnsupportedError` instead.
         """
-        from dalembert.model.mechanism.urdf import urdf_text
+        from dalembert.model.mechanism.urdf_writer import urdf_text
 
         return urdf_text(self, strict)
+
+    def to_mjcf(self, strict: bool = False) -> str:
+        """Return the mechanism as MJCF, with loops, armature, springs, dampers and dry friction of joints.
+
+        What MuJoCo cannot say is named in a warning, or refused with `strict=True`. Loops and constraints become
+        `equality` elements, which MuJoCo holds softly.
+        """
+        return MJCF_BRIDGE.to_mjcf(self, strict)
+
+    def to_fmu(
+        self,
+        path: str | Path,
+        q: Any = None,
+        v: Any = None,
+        *,
+        parameters: Sequence[str] = (),
+        version: str = "3.0",
+        kinds: Sequence[str] = ("model_exchange", "co_simulation"),
+        platforms: Sequence[str] | None = None,
+        step: float = 1e-3,
+        hold: float | None = None,
+    ) -> Any:
+        """Write a functional mock-up unit: C sources, binaries and a description in one file; return its `Unit`.
+
+        States are q and v, inputs the joint forces `tau.<coordinate>`, outputs states, `multiplier.<row>` and `status`.
+
+        Parameters
+        ----------
+        q, v
+            Where it starts, moved onto the loops; an assembled neutral configuration at rest where None.
+        parameters
+            Names as in `with_parameters`: they become tunable parameters.
+        version
+            "3.0" or "2.0".
+        kinds
+            "model_exchange": the importer integrates, the unit asks for an event where a step left the loops.
+            "co_simulation": the unit integrates by Runge-Kutta of order four with a fixed `step`, in seconds.
+        platforms
+            "linux64", "win64", "linux-aarch64", "darwin64", "darwin-aarch64". This one is compiled by the system's C
+            compiler, others by Zig (extra `fmi`). None: this one, and Linux and Windows where Zig is installed.
+        hold
+            How far off its loops a state may be before an event, in their units; 1e-7 of the reach where None.
+
+        Notes
+        -----
+        A sample without an answer is discarded (`fmi3Discard`) and its verdict is logged by name. Directional
+        derivatives are those of the equations, in the stored coordinates of q. `bridges.fmi.unit.check_fmu` validates
+        the file by fmpy.
+        """
+        return FMI_BRIDGE.to_fmu(self, path, q, v, parameters, version, kinds, platforms, step, hold)
 
     def __eq__(self, other: object) -> bool:
         return self._content == other._content if isinstance(other, Mechanism) else NotImplemented

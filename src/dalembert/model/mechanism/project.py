@@ -26,7 +26,7 @@ import numpy as np
 from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, EPS, ROUNDING
-from dalembert.model.mechanism.rows import residual_sizes
+from dalembert.model.mechanism.constraint_rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.status import Status
 from dalembert.types import Array

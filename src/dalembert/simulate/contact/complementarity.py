@@ -10,8 +10,8 @@ import numpy as np
 from dalembert.errors import SolvabilityError
 from dalembert.friction.cones.solver import solve_contacts
 from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.friction.contact_problem import FIXED, UNILATERAL
 from dalembert.friction.limits import AIM
-from dalembert.friction.problem import FIXED, UNILATERAL
 from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import BUILT, CERTAIN
 from dalembert.kkt.residual import estimated

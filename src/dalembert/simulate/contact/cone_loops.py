@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.friction.cones.sweeps import COULOMB, attempt
+from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import AIM, EXPLAINED
-from dalembert.friction.problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
 from dalembert.simulate.contact.array_loops import add_multiple, copy_to, dot, factor, fill, substitute

@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.friction.cones.solver import solve_with_rows
 from dalembert.friction.cones.sweeps import COULOMB
+from dalembert.friction.contact_problem import UNILATERAL
 from dalembert.friction.limits import AIM
-from dalembert.friction.problem import UNILATERAL
 from dalembert.kernel.loops import compiled, nested
 from dalembert.simulate.limits import (
     CONE_NEWTON,

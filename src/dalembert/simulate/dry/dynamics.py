@@ -15,7 +15,7 @@ from dalembert.friction.bounded.sticking import independent_sticking
 from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
-from dalembert.model.lagrangian.contacts import FrictionalSystem, limits_of
+from dalembert.model.lagrangian.contact_terms import FrictionalSystem, limits_of
 from dalembert.simulate.limits import ALIGNED, ALIGNING_ROUNDS, LEAST_SPEED, REST_DIRECTION
 from dalembert.simulate.samples import inside
 from dalembert.types import Array

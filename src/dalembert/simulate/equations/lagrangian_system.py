@@ -32,7 +32,6 @@ from dalembert.kkt import KKT, Diagnosis, Solution, Status
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import BUILT, DOUBLE, SLACK
 from dalembert.memory import memory_of
-from dalembert.model.energy import Energy
 from dalembert.model.lagrangian.derivation import Expressions
 from dalembert.model.lagrangian.forward import conditioning_of
 from dalembert.model.lagrangian.lagrangian import MATRICES
@@ -41,7 +40,7 @@ from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.mechanism.project import admissible_velocities, closed
 from dalembert.model.parameters import Parameters
 from dalembert.names import lookup
-from dalembert.types import Array
+from dalembert.types import Array, Energy
 
 if TYPE_CHECKING:
     from dalembert.model.lagrangian.lagrangian import Lagrangian

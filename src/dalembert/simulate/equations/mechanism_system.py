@@ -15,8 +15,8 @@ from dalembert.errors import UnsupportedError
 from dalembert.model.constraints.all_rows import assemble
 from dalembert.model.constraints.primitives import SINGLE
 from dalembert.model.lagrangian.symbols import Symbols
+from dalembert.model.mechanism.constraint_rows import refuse_turning_rows
 from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.model.mechanism.rows import refuse_turning_rows
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.chart import chart

@@ -11,10 +11,10 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kkt import Status
+from dalembert.kkt.expressions.block_solver import BlockSolver, RedundantRows, kept_rows
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.probing import probe
 from dalembert.kkt.expressions.scalars import add, mul, neg, scalar, sub, total
-from dalembert.kkt.expressions.solver import BlockSolver, RedundantRows, kept_rows
 from dalembert.kkt.expressions.sparse_factor import Vector, dense
 from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning, relative
 from dalembert.kkt.limits import DOUBLE, SINGLE, Thresholds
@@ -26,11 +26,11 @@ from dalembert.tree.algorithms.dynamics import REST
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.block.articulated_system import Load
-from dalembert.tree.block.probing import closed_matrices, digits_of, needs_of, needs_of_rows, row_weights_of
+from dalembert.tree.block.conditioning import closed_matrices, digits_of, needs_of, needs_of_rows, row_weights_of
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.link import Tree
 from dalembert.tree.prepared.prepare import cheapest
-from dalembert.tree.routes.table import TreeRoute, quickest, routes_to_take
+from dalembert.tree.routes.route_table import TreeRoute, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
 from dalembert.types import Scalar
 
@@ -60,7 +60,7 @@ class Tracing:
     mechanism, tree
         What moves; its prepared links.
     needs, metric, limits
-        See `kkt/expressions/solver.py`.
+        See `kkt/expressions/block_solver.py`.
     symbols
         SX columns by name: q, v, t, and whatever else is asked for.
     """
@@ -317,9 +317,9 @@ def expression(values: Any) -> ca.SX:
 #     [ Q     A_p ] [ lam ]   [ -A_d b_d ]
 #     [ A_p^T  0  ] [ nu  ] = [ -b_p     ]
 #
-# of the rows that are kept (`kkt/expressions/solver.py`), solved by the same code: Q may be singular, the whole is not.
-# What they bear is then spread over all rows. If the passive coordinates need forces that no multiplier can give, the
-# motion is impossible with these actuators: the status says inconsistent.
+# of the rows that are kept (`kkt/expressions/block_solver.py`), solved by the same code: Q may be singular, the whole
+# is not. What they bear is then spread over all rows. If the passive coordinates need forces that no multiplier can
+# give, the motion is impossible with these actuators: the status says inconsistent.
 
 
 def inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> ca.Function:

@@ -50,7 +50,7 @@ from dalembert.types import Scalar
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.tree.block.constrained import Tracing
-    from dalembert.tree.routes.table import TreeRoute
+    from dalembert.tree.routes.route_table import TreeRoute
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The inward pass, over links and then within them.
@@ -429,7 +429,7 @@ def joint_forces(mechanism: Mechanism, route: str, metric: Any, dtype: str, axes
     if not mechanism.names:
         return _open_tree(mechanism, route, axes, joints)
     from dalembert.tree.block.constrained import Tracing
-    from dalembert.tree.routes.table import quickest, routes_to_take
+    from dalembert.tree.routes.route_table import quickest, routes_to_take
 
     setting = Tracing.of(mechanism, metric, dtype)
     return quickest(_joint_forces_by(setting, way, axes, joints) for way in routes_to_take(setting, route))

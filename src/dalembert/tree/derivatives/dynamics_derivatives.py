@@ -22,9 +22,9 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from dalembert.errors import UnsupportedError
+from dalembert.kkt.expressions.block_solver import BlockSolver
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
-from dalembert.kkt.expressions.solver import BlockSolver
 from dalembert.kkt.expressions.verdict import BlockAnswer
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.screws import Pair
@@ -45,7 +45,13 @@ from dalembert.tree.derivatives.directions import (
     parameters_of,
     tangent,
 )
-from dalembert.tree.derivatives.implicit import BlockResidual, Columns, differentiated, product_rule, proven
+from dalembert.tree.derivatives.implicit_differentiation import (
+    BlockResidual,
+    Columns,
+    differentiated,
+    product_rule,
+    proven,
+)
 from dalembert.tree.derivatives.regressor import inertia_columns, plain_setting
 from dalembert.tree.prepared.configuration import pair_add
 from dalembert.tree.prepared.prepare import candidates

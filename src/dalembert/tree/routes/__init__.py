@@ -1,1 +1,1 @@
-"""Ways to solve the block matrix of a mechanism; `table.py` lists them."""
+"""Ways to solve the block matrix of a mechanism; `route_table.py` lists them."""

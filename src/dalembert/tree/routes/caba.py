@@ -13,8 +13,8 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kkt import Status
+from dalembert.kkt.expressions.block_solver import RedundantRows, factored, multipliers, row_pivots
 from dalembert.kkt.expressions.scalars import add, is_zero, minus_inverse, mul, neg, sub, total
-from dalembert.kkt.expressions.solver import RedundantRows, factored, multipliers, row_pivots
 from dalembert.kkt.expressions.sparse_factor import SparseFactor, Vector, dense, sparse
 from dalembert.kkt.expressions.verdict import Asked, BlockAnswer, Conditioning, Solved, judged, relative
 from dalembert.kkt.limits import SAFE
@@ -23,7 +23,7 @@ from dalembert.tree.algebra.articulated import Articulated, articulated, carried
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algorithms.dynamics import REST, Pivot, accelerated, along_column, columns, joint_pivot, yielded
 from dalembert.tree.block.articulated_system import Load, TreeAcceleration, TreeSystem, scaled
-from dalembert.tree.block.probing import closed_configurations, neutral_if_met
+from dalembert.tree.block.conditioning import closed_configurations, neutral_if_met
 from dalembert.tree.block.row_forces import RowForce
 from dalembert.tree.prepared.configuration import Posed, pair_add, pose_tree
 from dalembert.tree.prepared.link import Tree
@@ -248,7 +248,7 @@ def _stiffened(IA: Articulated, F: Pair, minus: Scalar) -> Articulated:
 # ----------------------------------------------------------------------------------------------------------------------
 # The link at which each constraint is eliminated: decided once, before code is made, on numbers.
 #
-# Symbols: L, F as above; s row scales, G_ii^-1/2 (`probing.py`).
+# Symbols: L, F as above; s row scales, G_ii^-1/2 (`conditioning.py`).
 #
 # A constraint may go where its forces have come together and the joints so far can hold it alone: the smallest
 # eigenvalue of s L s over its rows is above `SAFE` at every probe. Probes are random configurations that meet the

@@ -20,14 +20,14 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from dalembert.errors import ModelError
+from dalembert.kkt.expressions.block_solver import delassus, factored
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.scalars import add, is_zero, mul, sub
-from dalembert.kkt.expressions.solver import delassus, factored
 from dalembert.kkt.expressions.sparse_factor import dense, sparse, sparse_factor
 from dalembert.kkt.limits import FADED
-from dalembert.tree.block.probing import needs_of_rows
+from dalembert.tree.block.conditioning import needs_of_rows
 from dalembert.tree.routes.four_steps import massless_reason
-from dalembert.tree.routes.table import ROUTES, TreeRoute, quickest, routes_to_take
+from dalembert.tree.routes.route_table import ROUTES, TreeRoute, quickest, routes_to_take
 from dalembert.tree.routes.tree_rows import TreeRows
 from dalembert.types import Scalar
 

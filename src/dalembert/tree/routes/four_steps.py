@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from dalembert.kkt.expressions.block_solver import RedundantRows, dot, factored, multipliers, row_pivots
 from dalembert.kkt.expressions.scalars import neg, sub
-from dalembert.kkt.expressions.solver import RedundantRows, dot, factored, multipliers, row_pivots
 from dalembert.kkt.expressions.sparse_factor import SparseFactor, dense, sparse
 from dalembert.kkt.expressions.verdict import Asked, BlockAnswer, Conditioning, Solved, judged
 from dalembert.kkt.limits import Thresholds
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 #
 # Seen in the structure where it can be: the algorithm is run on symbols that are only counted, and a joint whose pivot
 # is a known zero is named. A link may also be massless by cancellation, or lighter than rounding; that shows in numbers
-# only (`probing.py`).
+# only (`conditioning.py`).
 
 
 def massless_motion(setting: Tracing) -> str:

@@ -16,7 +16,7 @@ from dalembert.tree.block import constrained
 from dalembert.tree.prepared.configuration import pose_tree
 from dalembert.tree.prepared.prepare import candidates, cheapest
 from dalembert.tree.routes import delassus_kernels
-from dalembert.tree.routes.table import ROUTES, TreeRoute
+from dalembert.tree.routes.route_table import ROUTES, TreeRoute
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism

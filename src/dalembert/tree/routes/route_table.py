@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
 from dalembert.errors import ModelError
-from dalembert.kkt.expressions.solver import BlockSolver
+from dalembert.kkt.expressions.block_solver import BlockSolver
 from dalembert.kkt.expressions.verdict import BlockAnswer
 from dalembert.model.constraints.constraint import Pair
 from dalembert.tree.block.articulated_system import ArticulatedSystem, Load, TreeSystem

@@ -3,7 +3,7 @@
 Symbols: x = (a, lam) the answer, K = [M A^T; A 0] the block matrix, r(x, p) = 0 the two block rows as a residual, p
 what is varied, dr the derivative of r along p with x held; dA that of the rows, y with A_K y = W_K lam_K.
 
-    K dx = -dr(x)        redundant rows: Z^T W dlam = Z^T dA y        (`kkt/expressions/solver.py`)
+    K dx = -dr(x)        redundant rows: Z^T W dlam = Z^T dA y        (`kkt/expressions/block_solver.py`)
 
 The answer enters dr as a symbol, so that dr is short and sparse and no code of the solver is differentiated; then each
 direction is one more right side for the factors: K^-1, whose blocks are the dagger terms of seed 000 (Johnson), times
@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 
 import casadi as ca
 
+from dalembert.kkt.expressions.block_solver import BlockSolver
 from dalembert.kkt.expressions.scalars import add, mul, neg, total
-from dalembert.kkt.expressions.solver import BlockSolver
 from dalembert.kkt.expressions.sparse_factor import sparse
 from dalembert.kkt.expressions.verdict import Asked, judged
 from dalembert.types import Scalar

@@ -1,5 +1,0 @@
-"""`python -m dalembert.cli`."""
-
-from dalembert.cli.main import main
-
-main()
