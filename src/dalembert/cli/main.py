@@ -81,12 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _answer(arguments: Sequence[str] | None) -> None:
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if "--version" in given or "-V" in given:
+    line = list(sys.argv[1:] if arguments is None else arguments)
+    if "--version" in line or "-V" in line:
         print(f"dalembert {__version__}")
         raise SystemExit(DONE)
-    debug = "--debug" in given
-    words = [word for word in given if word != "--debug"]
+    debug = "--debug" in line
+    words = [word for word in line if word != "--debug"]
     if words and words[0] in ("-h", "--help", "help") and len(words) == 1:
         print(overview(), end="")
         raise SystemExit(DONE)
@@ -114,13 +114,13 @@ def parsed(name: str, words: list[str]) -> Any:
     import tyro
 
     FLAGS = (tyro.conf.FlagCreatePairsOff,)
-    said = io.StringIO()
+    complaints = io.StringIO()
     try:
-        with contextlib.redirect_stderr(said) if "--json" in words else contextlib.nullcontext():
+        with contextlib.redirect_stderr(complaints) if "--json" in words else contextlib.nullcontext():
             return tyro.cli(command_class(name), prog=f"dalembert {name}", args=words, config=FLAGS)
     except SystemExit as end:
         if end.code and "--json" in words:
-            lines = [line.strip("│╭╮╰╯─ ") for line in said.getvalue().splitlines() if not line.startswith("╭")]
+            lines = [line.strip("│╭╮╰╯─ ") for line in complaints.getvalue().splitlines() if not line.startswith("╭")]
             raise SystemExit(complain(ModelError(" ".join(line for line in lines if line)), True)) from None
         raise
 

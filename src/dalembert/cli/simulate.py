@@ -136,7 +136,7 @@ class Simulate:
         run = scene.run(progress=False if quiet else None, **changes)
         checks = run_checks(run)
         ends = ("completed", "event", *([SIMPLIFIED] if self.without else []))
-        good = run.status in ends and all(each for name, _, each in checks if name != "end reached")
+        good = run.status in ends and all(passed for name, _, passed in checks if name != "end reached")
         written = self._write(run, scene)
         if self.json:
             loads = peak_loads(run) if self.joint_forces is not None else {}

@@ -47,8 +47,8 @@ class SweepCommand:
         from dalembert.scenes.sweep import sweep
 
         writable(self.output, (".csv",), "-o")
-        given = values_by_name(self.over)
-        table = sweep(scene_of(self.file, self.set, self.packages), given or None)
+        ranges = values_by_name(self.over)
+        table = sweep(scene_of(self.file, self.set, self.packages), ranges or None)
         if self.output is not None:
             table.to_csv(self.output)
         if self.json:

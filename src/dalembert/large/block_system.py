@@ -328,14 +328,14 @@ class LargeSystem(RowState):
         """Say whether a joint had next to nothing to divide by."""
         return not factors.worst > MASSIVE * self.limits.eps
 
-    def _verdict(self, one: float, two: float, unique: bool, known: bool) -> Status:
+    def _verdict(self, forces_off: float, rows_off: float, unique: bool, known: bool) -> Status:
         """Return the status of an answer by proximal steps with these residuals.
 
         Where the mechanism's rank is not `known`, a shift may have left out a row that is only nearly dependent.
         """
-        met = two <= (self.limits.accept if unique else self.limits.agree)
-        if met and one <= self.limits.accept:
-            if not (known or two <= self.limits.accept):
+        met = rows_off <= (self.limits.accept if unique else self.limits.agree)
+        if met and forces_off <= self.limits.accept:
+            if not (known or rows_off <= self.limits.accept):
                 return Status.ILL_CONDITIONED
             return Status.UNIQUE if unique else Status.REDUNDANT
         return Status.ILL_CONDITIONED if unique or met else Status.INCONSISTENT

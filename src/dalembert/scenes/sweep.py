@@ -88,26 +88,26 @@ class Sweep:
         return "\n".join(lines)
 
 
-def combinations(scene: Scene, given: Mapping[str, Sequence[float]] | None = None) -> Iterator[dict[str, float]]:
+def combinations(scene: Scene, ranges: Mapping[str, Sequence[float]] | None = None) -> Iterator[dict[str, float]]:
     """Return every combination of the values of a sweep, the last parameter first."""
     table = scene.content.sweep
-    if given is None and (table is None or not table.parameters):
+    if ranges is None and (table is None or not table.parameters):
         words = "there is no [sweep.parameters] in this scene, and no parameter was given to sweep over"
         known = ", ".join(scene.content.parameters)
         advice = f"--over NAME=FIRST:LAST:COUNT with one of {known}" if known else NO_PARAMETERS
         raise ModelError(f"{words}; {advice}", scene.path)
-    values: dict[str, Sequence[float]] = dict(given or {})
-    if given is None and table is not None:
-        for name, each in table.parameters.items():
-            values[name] = _spaced(each) if isinstance(each, RangeTable) else each
-    for name, each in values.items():
-        if given is None and scene.content.parameters:
+    values: dict[str, Sequence[float]] = dict(ranges or {})
+    if ranges is None and table is not None:
+        for name, choices in table.parameters.items():
+            values[name] = _spaced(choices) if isinstance(choices, RangeTable) else choices
+    for name, choices in values.items():
+        if ranges is None and scene.content.parameters:
             with scene.at("sweep", "parameters", name):
                 lookup(name, scene.content.parameters, "parameter")
         scene.with_parameters(**{name: 0.0})
-        if not len(each):
+        if not len(choices):
             raise ModelError(f"the sweep over {name!r} has no values", scene.source("sweep"))
-    if np.prod([float(len(each)) for each in values.values()]) > MOST_RUNS:
+    if np.prod([float(len(choices)) for choices in values.values()]) > MOST_RUNS:
         raise ModelError(f"a sweep of more than {MOST_RUNS} runs", scene.source("sweep"))
     for combination in product(*values.values()):
         yield dict(zip(values, map(float, combination), strict=True))
@@ -119,17 +119,17 @@ def _spaced(table: RangeTable) -> Sequence[float]:
     return np.linspace(table.start, table.stop, table.count).tolist()
 
 
-def sweep(scene: Scene, given: Mapping[str, Sequence[float]] | None = None, keep: bool = False) -> Sweep:
+def sweep(scene: Scene, ranges: Mapping[str, Sequence[float]] | None = None, keep: bool = False) -> Sweep:
     """Run a scene for every combination of its sweep; a run that fails is a row with its reason.
 
     Parameters
     ----------
-    given
+    ranges
         Values by parameter, in place of those in the file.
     keep
         Whether the trajectories stay with their rows.
     """
-    every = list(combinations(scene, given))
+    every = list(combinations(scene, ranges))
     measures = {} if scene.content.sweep is None else scene.content.sweep.measure
     rows = [_row(scene.with_parameters(**values), values, measures, keep) for values in with_bar(every, "sweep")]
     return Sweep(scene, tuple(rows))
@@ -140,9 +140,9 @@ def _row(scene: Scene, values: dict[str, float], measures: Mapping[str, MeasureT
         run = scene.run(progress=False)
     except DalembertError as error:
         return SweepRow(values, "refused", {}, error=scene_words(error).splitlines()[0])
-    found = {name: measured(run, table, scene) for name, table in measures.items()}
+    measures_of_run = {name: measured(run, table, scene) for name, table in measures.items()}
     words = "" if run.ok else run.message.split("\n")[0]
-    return SweepRow(values, run.status, found, len(run.events), words, run if keep else None)
+    return SweepRow(values, run.status, measures_of_run, len(run.events), words, run if keep else None)
 
 
 def measured(run: Trajectory, table: MeasureTable, scene: Scene) -> float:

@@ -188,10 +188,10 @@ def _geometry(geometry: XmlElement, bound: dict[str, str], ids: dict[str, XmlEle
         return []
     meshes = []
     for group in (child for child in mesh.children if child.tag in POLYGONS):
-        inputs = {each.attributes.get("semantic", ""): each for each in group.all("input")}
+        inputs = {source.attributes.get("semantic", ""): source for source in group.all("input")}
         if "VERTEX" not in inputs:
             continue
-        stride = 1 + max(int(each.attributes.get("offset", "0")) for each in group.all("input"))
+        stride = 1 + max(int(source.attributes.get("offset", "0")) for source in group.all("input"))
         offset = int(inputs["VERTEX"].attributes.get("offset", "0"))
         faces = _triangles(group, stride, offset)
         symbol = group.attributes.get("material", "")
@@ -230,7 +230,7 @@ def _material(name: str, ids: dict[str, XmlElement]) -> int | None:
     material = ids.get(name)
     effect = material.first("instance_effect") if material is not None else None
     element = ids.get(effect.attributes.get("url", "").lstrip("#")) if effect is not None else None
-    for diffuse in (each for each in element.walk() if each.tag == "diffuse") if element is not None else ():
+    for diffuse in (node for node in element.walk() if node.tag == "diffuse") if element is not None else ():
         color = diffuse.first("color")
         if color is not None:
             red, green, blue = (round(255 * min(max(float(x), 0.0), 1.0)) for x in color.text.split()[:3])

@@ -76,7 +76,7 @@ def with_bearings(
     tau = np.zeros(n) if force is None else vectors(force, n, "force")
     shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], np.shape(t))
     tau, v = (np.broadcast_to(x, (*shape, n)) for x in (tau, v))
-    at_rest = [each.name for each in several if (v[..., each.velocity] == 0.0).any()]
+    at_rest = [bearing.name for bearing in several if (v[..., bearing.velocity] == 0.0).any()]
     if at_rest:
         raise ModelError(
             f"the bearing of {at_rest[0]!r} is at rest: whether it sticks depends on the run before; give it a "
@@ -86,21 +86,21 @@ def with_bearings(
     def loads(extra: Array) -> tuple[JointForces, list[Array]]:
         forces = joint_forces(mechanism, q, v, tau + extra, t, "child", flexible)
         refuse_open_loads(forces, several)
-        return forces, [each.load(forces) for each in several]
+        return forces, [bearing.load(forces) for bearing in several]
 
     _, F = loads(np.zeros(n))
-    moved = [loads(np.eye(n)[each.velocity])[1] for each in several]
+    moved = [loads(np.eye(n)[bearing.velocity])[1] for bearing in several]
     G = np.array([[one - F[i] for one in column] for i, column in enumerate(zip(*moved, strict=True))])
-    signs = np.array([np.sign(v[..., each.velocity]).reshape(-1) for each in several])
-    factors = np.array([each.factor for each in several])
+    signs = np.array([np.sign(v[..., bearing.velocity]).reshape(-1) for bearing in several])
+    factors = np.array([bearing.factor for bearing in several])
     answers = [friction_torques(signs[:, k], factors, np.array(F)[:, k], G[:, :, k]) for k in range(signs.shape[1])]
     torque = np.array([x for x, _ in answers]).reshape(*shape, len(several))
     sure = np.array([one for _, one in answers]).reshape(shape)
     extra = np.zeros((*shape, n))
-    for i, each in enumerate(several):
-        extra[..., each.velocity] = np.where(sure, torque[..., i], 0.0)
+    for i, bearing in enumerate(several):
+        extra[..., bearing.velocity] = np.where(sure, torque[..., i], 0.0)
     forces, _ = loads(extra)
-    return _judged(forces, sure, {each.name: torque[..., i] for i, each in enumerate(several)}).in_axes(axes)
+    return _judged(forces, sure, {bearing.name: torque[..., i] for i, bearing in enumerate(several)}).in_axes(axes)
 
 
 def friction_torques(s: Array, factors: Array, F: Array, G: Array) -> tuple[Array, bool]:
@@ -127,13 +127,13 @@ def friction_torques(s: Array, factors: Array, F: Array, G: Array) -> tuple[Arra
 
 def refuse_open_loads(forces: JointForces, bearings: list[Bearing]) -> None:
     """Refuse a load that redundant constraints leave open: friction would follow a choice, and so would the motion."""
-    for each in bearings:
-        across = np.linalg.norm(forces[each.name].family[..., :3] - (
-            forces[each.name].family[..., :3] @ each.axis)[..., None] * each.axis, axis=-1)  # fmt: skip
+    for bearing in bearings:
+        across = np.linalg.norm(forces[bearing.name].family[..., :3] - (
+            forces[bearing.name].family[..., :3] @ bearing.axis)[..., None] * bearing.axis, axis=-1)  # fmt: skip
         sizes = np.linalg.norm(forces.family[..., :3], axis=-1).max(axis=-1, initial=0.0)
         if (across > np.sqrt(ROUNDING) * sizes).any():
             raise ModelError(
-                f"the load of {each.name!r} is not unique, so that its friction and the motion with it are not; "
+                f"the load of {bearing.name!r} is not unique, so that its friction and the motion with it are not; "
                 "flexible={...} gives stiffnesses that decide it"
             )
 

@@ -197,12 +197,12 @@ class SymbolicMechanism(Mechanism):
 
         from dalembert.model.parameters import Parameters
 
-        given = {}
+        symbols = {}
         for number, name in enumerate(self.symbolic):
             kind, part = split_name(name)
-            found = PARAMETER_KINDS[kind]
-            given[name] = (ca.SX.sym(f"p{number}", found.size), found.value(self, part))
-        return Parameters.of(given)
+            number_kind = PARAMETER_KINDS[kind]
+            symbols[name] = (ca.SX.sym(f"p{number}", number_kind.size), number_kind.value(self, part))
+        return Parameters.of(symbols)
 
     @property
     def parameter_column(self) -> Any:
