@@ -196,7 +196,7 @@ class Simulate:
         """Return what to type for the same run."""
         words = ["dalembert", "simulate", str(self.file)]
         for option in ("set", "start", "foot", "without"):
-            words += [word for each in getattr(self, option) for word in (f"--{option}", each)]
+            words += [word for word_of_option in getattr(self, option) for word in (f"--{option}", word_of_option)]
         for option in ("duration", "method", "every", "step", "pose", "hold"):
             value = getattr(self, option)
             words += [] if value is None else [f"--{option}", str(value)]

@@ -403,8 +403,8 @@ class Scene:
         """The initial configuration and velocity, by name; loops closed where the scene asks for it."""
         m, table = self.mechanism, self.content.start
         q, v = self._pose(), np.zeros(m.nv)
-        for which, given, array, index in (("q", table.q, q, m.index_q), ("v", table.v, v, m.index_v)):
-            for name, value in given.items():
+        for which, by_name, array, index in (("q", table.q, q, m.index_q), ("v", table.v, v, m.index_v)):
+            for name, value in by_name.items():
                 with self.at("start", which, name):
                     place = index(name)
                     values = self._vector(value) if isinstance(value, tuple) else (self._number(value),)

@@ -203,10 +203,10 @@ def _geometry(geometry: XmlElement, bound: dict[str, str], ids: dict[str, XmlEle
 def _positions(vertex: XmlElement, ids: dict[str, XmlElement]) -> Array:
     """Return the places that <vertices> refers to, (n, 3)."""
     vertices = ids[vertex.attributes["source"].lstrip("#")]
-    position = next(each for each in vertices.all("input") if each.attributes.get("semantic") == "POSITION")
+    position = next(entry for entry in vertices.all("input") if entry.attributes.get("semantic") == "POSITION")
     source = ids[position.attributes["source"].lstrip("#")]
     values = np.array(source.required("float_array").text.split(), float)
-    accessor = next((each for each in source.walk() if each.tag == "accessor"), None)
+    accessor = next((entry for entry in source.walk() if entry.tag == "accessor"), None)
     stride = int(accessor.attributes.get("stride", "3")) if accessor is not None else 3
     return values[: values.size // stride * stride].reshape(-1, stride)[:, :3]
 

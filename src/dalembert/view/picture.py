@@ -524,7 +524,7 @@ def _add_contacts(picture: Picture, run: Trajectory) -> None:
     """Add the planes and heightfields that a run touches; bodies without visuals have the shapes that touch."""
     m, contacts = picture.mechanism, _contacts_of(run)
     touching: dict[int, list[Shape]] = {}
-    for shape in dict.fromkeys(part for one in contacts for part in (one.shape, one.other)):
+    for shape in dict.fromkeys(part for pair in contacts for part in (pair.shape, pair.other)):
         if isinstance(shape, Sphere | Box):
             body, X = on_body(m, shape.frame, Placement(np.eye(3), np.array(shape.at)))
             size = shape.size if isinstance(shape, Box) else (shape.radius,)
@@ -590,7 +590,7 @@ def angle_of(run: Trajectory, name: str) -> Array:
 
 def values_of(picture: Picture) -> list[tuple[str, str, list[tuple[str, Array, str]]]]:
     """Return for every joint its words and its values over time: (name, kind, [(label, (N,), unit)])."""
-    m, found = picture.mechanism, []
+    m, columns = picture.mechanism, []
     starts_q, starts_v = m.manifold.q_start, m.manifold.v_start
     for i, joint in enumerate(m.joints):
         kind, values = KINDS[joint.kind], []
@@ -598,8 +598,8 @@ def values_of(picture: Picture) -> list[tuple[str, str, list[tuple[str, Array, s
             values.append((f"q {suffix}".strip(), picture.q[:, starts_q[i] + k], _unit(joint.kind, suffix, "")))
         for k, suffix in enumerate(kind.v_names):
             values.append((f"v {suffix}".strip(), picture.v[:, starts_v[i] + k], _unit(joint.kind, suffix, "/s")))
-        found.append((joint.name, describe(joint).partition(": ")[2], values))
-    return found
+        columns.append((joint.name, describe(joint).partition(": ")[2], values))
+    return columns
 
 
 def _unit(kind: str, suffix: str, per: str) -> str:

@@ -51,9 +51,9 @@ def _transform(drawing: PlaneDrawing, kind: str, values: Array) -> str:
     if np.ptp(values, axis=0).max(initial=0.0) < STILL or len(values) < 2:
         words = _numbers(values[0])
         return f' transform="{kind}({words})">' if np.any(np.abs(values[0]) >= STILL) else ">"
-    kept = thinned(values, DEVIATION if kind == "translate" else DEVIATION / 2)
-    frames = ";".join(_numbers(values[k]) for k in kept)
-    return f'><animateTransform attributeName="transform" type="{kind}" values="{frames}"{_timing(drawing, kept)}/>'
+    shown = thinned(values, DEVIATION if kind == "translate" else DEVIATION / 2)
+    frames = ";".join(_numbers(values[k]) for k in shown)
+    return f'><animateTransform attributeName="transform" type="{kind}" values="{frames}"{_timing(drawing, shown)}/>'
 
 
 def _timing(drawing: PlaneDrawing, frames: Array) -> str:

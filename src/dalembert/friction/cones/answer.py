@@ -159,8 +159,8 @@ def resolve_cones(problem: ConeProblem, warm: Any = None, associated: bool = Fal
     if every is not None and not every:
         return _none(problem, rounds, associated, "all modes were tried", {})
     if every:
-        tried = [one for mode in every for one in _answers(problem, mode)]
-        answer = min((answer, *tried), key=lambda one: one.residual)
+        tried = [result for mode in every for result in _answers(problem, mode)]
+        answer = min((answer, *tried), key=lambda result: result.residual)
     if cone and answer.residual > OPTIMAL:
         note = f"the associated problem has no answer ({', '.join(cone)}); for Coulomb's law that is not proved"
         return _finished(problem, answer, rounds, associated, note)

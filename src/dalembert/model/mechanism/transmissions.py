@@ -92,9 +92,11 @@ def _told_apart(table: list[Transmission]) -> tuple[Transmission, ...]:
 def places_of(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return per transmission child and parent body, -1 for the ground, and the rotations of both frames, (k, 3, 3)."""
     table = transmissions(mechanism)
-    bodies = [[mechanism.body_index(name) for name in (each.child, each.parent)] for each in table]
+    bodies = [
+        [mechanism.body_index(name) for name in (transmission.child, transmission.parent)] for transmission in table
+    ]
     child, parent = np.array(bodies, dtype=int).reshape(-1, 2).T
     turns = [np.array([place.rotation for place in places]).reshape(-1, 3, 3) for places in (
-        [each.place for each in table], [each.parent_place for each in table]
+        [transmission.place for transmission in table], [transmission.parent_place for transmission in table]
     )]  # fmt: skip
     return child, parent, turns[0], turns[1]

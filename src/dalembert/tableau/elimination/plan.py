@@ -310,7 +310,7 @@ class Plan:
 
 
 def make_plan(
-    given: Any,
+    system: Any,
     values: Any = None,
     preferred: Iterable[tuple[int, int]] = (),
     constant: Any = None,
@@ -323,7 +323,7 @@ def make_plan(
 
     Parameters
     ----------
-    given
+    system
         A `Pattern`, a SciPy sparse matrix, a `casadi.Sparsity`, or a dense array.
     values
         Entries of A at one or several probed points, (entries,) or (K, entries), in CSR order. Pivots are sound at all
@@ -342,7 +342,7 @@ def make_plan(
 
     Raises `SolvabilityError`, with names, if no perfect matching exists.
     """
-    pattern = Pattern.of(given, equations, unknowns)
+    pattern = Pattern.of(system, equations, unknowns)
     pattern.require_square()
     numbers = _probes(values, pattern)
     threshold, paired = as_scalar(threshold, "threshold", LEAST_THRESHOLD, 1.0), as_flag(paired, "paired")

@@ -36,11 +36,11 @@ class Pattern:
     unknowns: tuple[str, ...]
 
     @classmethod
-    def of(cls, given: Any, equations: Any = None, unknowns: Any = None) -> Pattern:
+    def of(cls, system: Any, equations: Any = None, unknowns: Any = None) -> Pattern:
         """Read a pattern, a SciPy sparse matrix, a CasADi sparsity, or a dense array (nonzeros count)."""
-        if isinstance(given, Pattern):
-            return given if equations is None and unknowns is None else given.named(equations, unknowns)
-        matrix: Any = sp.csr_array(_as_sparse(given))
+        if isinstance(system, Pattern):
+            return system if equations is None and unknowns is None else system.named(equations, unknowns)
+        matrix: Any = sp.csr_array(_as_sparse(system))
         matrix.sum_duplicates()
         matrix.sort_indices()
         rows, cols = matrix.shape
@@ -81,11 +81,11 @@ class Pattern:
             raise ShapeError(f"values of shape {data.shape} for a pattern with {self.entries} entries")
         return sp.csr_array((data, self.indices, self.indptr), shape=self.shape)
 
-    def values_of(self, given: Any, what: str) -> Float[Array, "..."]:
+    def values_of(self, system: Any, what: str) -> Float[Array, "..."]:
         """Return values row after row (CSR): given so, or taken from a sparse matrix of this pattern."""
-        if not sp.issparse(given):
-            return as_numbers(given, what)
-        matrix = sp.csr_array(given)
+        if not sp.issparse(system):
+            return as_numbers(system, what)
+        matrix = sp.csr_array(system)
         matrix.sum_duplicates()
         matrix.sort_indices()
         same = matrix.shape == self.shape and np.array_equal(matrix.indptr, self.indptr)

@@ -272,11 +272,11 @@ def _function(
         outputs[words[1]] = rows.to_world(answer.multipliers)
     outputs["status"] = [status]
     for direction, parts in blocks.items():
-        found = differentiated(block.solver, parts)
-        outputs[f"d{words[0]}_d{label(direction)}"] = _rows(found.first)
+        slopes = differentiated(block.solver, parts)
+        outputs[f"d{words[0]}_d{label(direction)}"] = _rows(slopes.first)
         if setting.mechanism.names:
             outputs[f"d{words[1]}_d{label(direction)}"] = _rows(
-                product_rule(parts["told"], rows.to_world, found.second)
+                product_rule(parts["told"], rows.to_world, slopes.second)
             )
     return setting.function(name, block.inputs, outputs)
 
