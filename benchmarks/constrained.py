@@ -1,7 +1,7 @@
 """Constrained forward dynamics of real robots beside Pinocchio and MuJoCo: contacts, and Cassie's closed loops.
 
     python benchmarks/constrained.py [--json FILE] [--quick] [--robots Go2 Talos ...]
-    python benchmarks/constrained.py --markdown [FILE]     the table of docs/constrained.md, of a run now or from FILE
+    python benchmarks/constrained.py --markdown [FILE]     the table of docs/performance.md, of a run now or from FILE
 
 Times are microseconds per state, the best of several repeats in one run, one thread; ratios from one run are what
 counts. "single" is one call from Python with one state, ours and theirs alike. "batch" is a call with 1024 states, per
@@ -301,14 +301,14 @@ DOCS: tuple[tuple[str, Callable[[dict[str, Any]], str]], ...] = (
     ("cold", lambda row: f"{row['cold']:.1f} s"),
     ("from cache", lambda row: f"{1e3 * row['cached']:.0f} ms"),
 )
-"""Heading and value of every column of the table in docs/constrained.md."""
+"""Heading and value of every column of the table in docs/performance.md."""
 
 HELD = {"Go2": "four points", "Talos": "two welds", "G1": "two welds", "Panda": "one weld", "Cassie": "four loops"}
 RANKS = {"Cassie": "12, rank 10"}
 
 
 def markdown(rows: list[dict[str, Any]]) -> str:
-    """Return the table of docs/constrained.md."""
+    """Return the table of docs/performance.md."""
     lines = [[title for title, _ in DOCS], ["---"] * len(DOCS)]
     lines += [[value(row) for _, value in DOCS] for row in rows]
     return "\n".join(f"| {' | '.join(line)} |" for line in lines)

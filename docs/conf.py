@@ -1,5 +1,7 @@
 """Sphinx configuration: prose in MyST, every code cell executed, every warning an error."""
 
+from docutils import nodes
+
 from dalembert import __version__
 
 project = "dalembert"
@@ -11,6 +13,7 @@ version = release
 extensions = [
     "myst_nb",
     "sphinx.ext.autodoc",
+    "sphinx.ext.autosummary",
     "sphinx.ext.napoleon",
     "sphinx.ext.mathjax",
     "sphinx.ext.viewcode",
@@ -42,7 +45,10 @@ nb_merge_streams = True
 nb_number_source_lines = False
 
 autodoc_member_order = "bysource"
-autodoc_typehints = "none"
+autodoc_typehints = "description"
+autodoc_typehints_description_target = "documented"
+autodoc_type_aliases = {"Array": "array"}
+autosummary_generate = False
 napoleon_google_docstring = False
 napoleon_numpy_docstring = True
 napoleon_use_rtype = False
@@ -71,7 +77,21 @@ def after_napoleon(app, what, name, obj, options, lines):
         lines[:] = RAW.pop(name, lines)
 
 
+TERMINAL = "%%terminal\n"
+"""The magic of cells that hold lines of a terminal; a reader shall not copy it."""
+
+
+def plain_terminals(app, doctree):
+    """Show lines of a terminal as one types them."""
+    for block in doctree.findall(nodes.literal_block):
+        text = block.astext()
+        if text.startswith(TERMINAL):
+            block.children = [nodes.Text(text.removeprefix(TERMINAL))]
+            block.rawsource, block["language"] = text.removeprefix(TERMINAL), "bash"
+
+
 def setup(app):
     """Register the hooks around napoleon's own, which has priority 500."""
+    app.connect("doctree-read", plain_terminals)
     app.connect("autodoc-process-docstring", before_napoleon, priority=100)
     app.connect("autodoc-process-docstring", after_napoleon, priority=900)

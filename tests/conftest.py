@@ -18,6 +18,7 @@ from jaxtyping._import_hook import JaxtypingTransformer
 import tests.shape_checks  # noqa: F401 - the hook finds the checker as an attribute of the package
 
 os.environ.setdefault("MPLBACKEND", "Agg")
+os.environ.setdefault("DALEMBERT_OPTIMIZE", "0")  # most kernels of the tests run a few times; the bits are the same
 
 if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_thread() is threading.main_thread():
     signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in the background; some tests press Ctrl-C
@@ -32,14 +33,43 @@ COMPILED = POLICIES | {"reordered_steady", "steady", "loop", "njit", "intrinsic"
 """Decorators of functions that Numba compiles: a wrapped one would not compile, so these are left as they are."""
 
 
+SHAPES = ("Float[", "Int[", "Bool[")
+"""How annotations with shapes begin."""
+
+
 class CheckedFunctions(JaxtypingTransformer):
-    """Shape checks around every function and class but those that Numba compiles."""
+    """Shape checks around functions and fields with shapes, but for functions that Numba compiles.
+
+    A wrapped call binds its arguments to their names, which takes longer than most functions: the others are left as
+    they are.
+    """
 
     def visit_FunctionDef(self, node: ast.FunctionDef) -> ast.AST:
         marks = (mark.func if isinstance(mark, ast.Call) else mark for mark in node.decorator_list)
         if any(getattr(mark, "id", getattr(mark, "attr", "")) in COMPILED for mark in marks):
             return node
-        return super().visit_FunctionDef(node)
+        values = node.args
+        arguments = [*values.posonlyargs, *values.args, *values.kwonlyargs, values.vararg, values.kwarg]
+        if has_shapes([node.returns, *(each.annotation for each in arguments if each is not None)]):
+            return super().visit_FunctionDef(node)
+        return self.visit_inside(node)
+
+    def visit_ClassDef(self, node: ast.ClassDef) -> ast.AST:
+        if has_shapes([each.annotation for each in node.body if isinstance(each, ast.AnnAssign)]):
+            return super().visit_ClassDef(node)
+        return self.visit_inside(node)
+
+    def visit_inside(self, node: ast.FunctionDef | ast.ClassDef) -> ast.AST:
+        """Leave a node as it is, and visit what it holds."""
+        self._parents.append(node)
+        self.generic_visit(node)
+        self._parents.pop()
+        return node
+
+
+def has_shapes(annotations: list[ast.expr | None]) -> bool:
+    """Return whether an annotation carries a shape."""
+    return any(word in ast.unparse(each) for each in annotations if each is not None for word in SHAPES)
 
 
 import_hook.JaxtypingTransformer = CheckedFunctions

@@ -131,15 +131,18 @@ def _arm(rng: np.random.Generator) -> tuple[str, str]:
         more["contacts"] = [JointLimits()] if stops else [Contact(Sphere("arm", 0.1), Plane(offset=-5.0))]
     run = da.simulate(b.build(passive=passive), 0.6, [0.0], method=method, **more)
     beyond = bool(limit and not stops and run.q.max() > upper + 1e-6)
-    ignored = (friction and method != "hybrid") or beyond or (damping and not passive)
+    ignored = (friction and method in WITHOUT_FRICTION) or beyond or (damping and not passive)
     words = f"{method}, {data}, passive {passive}, stops {stops}: {run.status}, {run.ignored}"
     if run.status != ("simplified" if ignored else "completed"):
         return "wrong", words
-    torque = data.get("friction", 0.0) if method == "hybrid" else 0.0
+    torque = 0.0 if method in WITHOUT_FRICTION else data.get("friction", 0.0)
     end = _fall(torque, 0.05 if damping and passive else 0.0, upper if stops else np.inf)
     far = abs(run.q[-1, 0] - end)
     return ("right" if far <= FALL.get(method, 1e-5) else "wrong"), f"{words}, {far:.1e} rad off"
 
+
+WITHOUT_FRICTION = ("bdf", "variational")
+"""Methods that leave dry friction of joints out: steps that go on from the past, a discrete Lagrangian."""
 
 FALL = {"moreau": 5e-3, "variational": 1e-4}
 """By method, how far off the end of the fall may be in rad: steps of 1 ms, and an order of one or two."""

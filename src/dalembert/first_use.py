@@ -35,3 +35,12 @@ class LaterModule:
 
 PICTURES, REPORTS = LaterModule("dalembert.view.show"), LaterModule("dalembert.view.run_report")
 """The room of pictures, as mechanisms and runs reach it: who draws nothing imports nothing of it."""
+
+CASADI_BRIDGE = LaterModule("dalembert.bridges.casadi.functions")
+CASADI_C_BRIDGE = LaterModule("dalembert.bridges.casadi.external")
+JAX_BRIDGE = LaterModule("dalembert.bridges.jax.functions")
+TORCH_BRIDGE = LaterModule("dalembert.bridges.torch")
+FMI_BRIDGE = LaterModule("dalembert.bridges.fmi.unit")
+MJCF_BRIDGE = LaterModule("dalembert.bridges.mjcf")
+RERUN_BRIDGE = LaterModule("dalembert.bridges.rerun")
+"""Other libraries, as kernels, mechanisms and runs reach them: nobody pays for a guest who does not invite it."""

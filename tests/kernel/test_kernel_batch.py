@@ -10,10 +10,12 @@ import threading
 import casadi as ca
 import numpy as np
 import pytest
+from every_operation import arguments, every_operation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from programs import casadi_values, random_function, random_inputs
 
+from dalembert.errors import ModelError
 from dalembert.kernel import Kernel
 from dalembert.kernel.llvm import compile as llvm_backend
 from dalembert.kernel.program import chunks as chunk
@@ -69,6 +71,39 @@ def test_results_do_not_depend_on_chunks(case, size, monkeypatch):
     assert kernel.report().chunks > 1
     for result, expected in zip(kernel(*inputs), reference, strict=True):
         np.testing.assert_array_equal(result, expected)
+
+
+@pytest.mark.parametrize("level", ["0", "1", "3"])
+def test_results_do_not_depend_on_the_level_of_optimization(case, level, monkeypatch):
+    """Which lets all other rooms compile at level 0."""
+    for function, inputs in (case[:2], (every_operation(), arguments())):
+        expected = Kernel(function)(*inputs)
+        with monkeypatch.context() as patch:
+            patch.setenv("DALEMBERT_OPTIMIZE", level)
+            kernel = Kernel(function)
+            assert not kernel.report().from_cache
+        for result, other in zip(kernel(*inputs), expected, strict=True):
+            np.testing.assert_array_equal(result, other)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("width", [2, 4, 8, 16])
+def test_special_values_do_not_depend_on_width(width, dtype):
+    """Infinite angles beside finite ones: registers that a function promises to keep are kept, all of their halves."""
+    x = ca.SX.sym("x")
+    function = ca.Function("circular", [x], [ca.sin(x), ca.cos(x), ca.tan(x), ca.sin(2 * x) + ca.cos(2 * x)])
+    angles = [1.0, 1e30, np.inf, 0.5, -np.inf, np.nan, -1e12, 3.0]
+    values = np.random.default_rng(0).choice(angles, (200, 1)).astype(dtype)
+    expected = Kernel(function, width=1, dtype=dtype)(values)
+    for result, other in zip(Kernel(function, width=width, dtype=dtype)(values), expected, strict=True):
+        np.testing.assert_array_equal(result, other)
+        assert np.isnan(result[~np.isfinite(values)]).all()
+
+
+def test_a_level_that_does_not_exist_is_refused(case, monkeypatch):
+    monkeypatch.setenv("DALEMBERT_OPTIMIZE", "fast")
+    with pytest.raises(ModelError, match="DALEMBERT_OPTIMIZE='fast'"):
+        Kernel(case[0])
 
 
 @pytest.mark.parametrize("threads", [2, 3])

@@ -99,9 +99,31 @@ def test_loops_of_large_mechanisms_do(route, plane):
         assert answer.acceleration == pytest.approx(plane, rel=1e-9)
 
 
+def test_loops_of_large_mechanisms_take_small_rows_for_what_the_mechanism_does():
+    """Random velocities summed tilts of 7e-8 to above the limit of 1e-7, and one angular row locked the loop."""
+    for tilt in (3e-8, 7e-8):
+        system = LargeSystem(large_system(four_bar(1, tilt)).tree)
+        answer = system.forward(Q, STILL, STILL, 0.0)
+        assert answer.status == da.Status.REDUNDANT
+        assert answer.acceleration == pytest.approx(four_bar().solve(Q, STILL).acceleration, rel=1e-6)
+
+
 def test_a_tilt_of_its_own_is_no_rounding():
     """Tilted by 1e-5 the hinges cannot be closed: that is said, and no motion is made up."""
     mechanism = four_bar(3, 1e-5)
     assert not mechanism.assemble(Q).ok
     with pytest.raises((da.ModelError, da.SolvabilityError), match="rotation about"):
         da.simulate(mechanism, 0.1, q=Q)
+
+
+@pytest.mark.parametrize(("hinge", "tilt"), [(3, 1e-5), (3, 0.1), (0, 1e-6)])
+def test_a_loop_that_cannot_be_closed_is_held_by_all_its_rows(hinge, tilt):
+    """Rows were taken for idle by a gap that no configuration closes: a hinge tilted by 0.1 rad let the loop move."""
+    mechanism = four_bar(hinge, tilt)
+    A, force = mechanism.jacobian(Q), -mechanism.bias(Q, STILL)
+    assert np.linalg.svd(A, compute_uv=False)[2] > 1e-8
+    held = np.linalg.lstsq(A.T, force, rcond=1e-12)[0]  # A has no motion left: its rows carry all of the weight
+    answer = mechanism.solve(Q, STILL)
+    assert answer.status == da.Status.REDUNDANT
+    assert np.abs(answer.acceleration).max() < 1e-6
+    assert answer.multipliers == pytest.approx(held, rel=1e-6)

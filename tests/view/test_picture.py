@@ -166,3 +166,12 @@ def test_fast_turns_have_frames_enough():
     b.joint("axle", "revolute", parent="world", child="wheel", axis=(0, 1, 0))
     run = da.simulate(b.build(), 2.0, [0.0], [40.0])
     assert np.diff(picture_of(run).t).max() * 40.0 <= 0.5 + 1e-9
+
+
+def test_lines_have_the_peaks_between_frames():
+    """A loop force whose peak is 20 ms wide: the line reaches the peak of 2,000 samples, frames alone do not."""
+    run = da.scene("four_bar").run(progress=False)
+    picture = picture_of(run, rate=20.0)
+    peak = np.linalg.norm(run.refined().joint_forces["loop"].force, axis=1).max()
+    np.testing.assert_allclose(picture.lines["|loop| (N)"].max(), peak, rtol=1e-3)
+    assert np.linalg.norm(picture.forces[0].vectors, axis=1).max() < 0.98 * peak

@@ -11,6 +11,7 @@ import { toCreasedNormals } from 'three/addons/utils/BufferGeometryUtils.js';
 const $ = (id) => document.getElementById(id);
 const UNIQUE = 0x1a9850, FAMILY = 0xe08214, CONTACT = 0x2166ac, PICKED = 0x3a2f00;
 const LINES = ['#2166ac', '#e08214', '#1a9850', '#762a83', '#b2182b', '#4d4d4d'];
+const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [], [7, 4]];   // lines that lie on each other are seen, and told apart without colours
 const Y = new Vector3(0, 1, 0), Z = new Vector3(0, 0, 1);
 
 async function inflate(text) {
@@ -182,21 +183,26 @@ async function main() {
   };
 
   // lines over time: one canvas, drawn once; the cursor is an element above it --------------------------------------------
+  const lt = arrays.line_t || [], lineRows = lt.length ? decoded(arrays.lines, arrays.line_low, arrays.line_range, lt.length) : [];
   const plot = $('plot'), lines = head.lines, edge = { l: 58, r: 14, t: 18, b: 20 };
   const ticks = (lo, hi, want) => { const s = 10 ** Math.floor(Math.log10((hi - lo) / want)), k = [1, 2, 5, 10].find((m) => (hi - lo) / (m * s) <= want) * s, out = []; for (let x = Math.ceil(lo / k) * k; x <= hi + 1e-9 * k; x += k) out.push(+x.toPrecision(6)); return out; };
   const drawPlot = () => {
     if (!lines.length || still) { $('under').style.display = 'none'; return; }
     const d = devicePixelRatio, w = plot.clientWidth, h = plot.clientHeight; plot.width = w * d; plot.height = h * d;
     const c = plot.getContext('2d'); c.scale(d, d); c.font = '11px system-ui,sans-serif';
-    let lo = Infinity, hi = -Infinity; const ys = lines.map((_, i) => rows.subarray((at.lines + i) * n, (at.lines + i + 1) * n));
+    let lo = Infinity, hi = -Infinity; const ys = lines.map((_, i) => lineRows.subarray(i * lt.length, (i + 1) * lt.length));
     ys.forEach((y) => y.forEach((v) => { lo = Math.min(lo, v); hi = Math.max(hi, v); })); if (!(hi - lo > 1e-12)) { hi += 1; lo -= 1; }
     const X = (x) => edge.l + (x - t[0]) / span * (w - edge.l - edge.r), V = (y) => h - edge.b - (y - lo) / (hi - lo) * (h - edge.t - edge.b);
     const ink = dark ? '#aab' : '#556'; c.fillStyle = ink; c.strokeStyle = dark ? '#2c3138' : '#e3e6ea'; c.lineWidth = 1;
     c.textAlign = 'right'; c.textBaseline = 'middle'; for (const y of ticks(lo, hi, 4)) { c.beginPath(); c.moveTo(edge.l, V(y)); c.lineTo(w - edge.r, V(y)); c.stroke(); c.fillText(y, edge.l - 5, V(y)); }
     c.textAlign = 'center'; c.textBaseline = 'top'; for (const x of ticks(t[0], t[n - 1], w > 600 ? 10 : 5)) c.fillText(`${x} s`, X(x), h - edge.b + 5);
     c.setLineDash([3, 3]); c.strokeStyle = dark ? '#667' : '#99a'; for (const e of head.events) { c.beginPath(); c.moveTo(X(e), edge.t); c.lineTo(X(e), h - edge.b); c.stroke(); } c.setLineDash([]);
-    ys.forEach((y, i) => { c.strokeStyle = LINES[i % 6]; c.lineWidth = 1.6; c.beginPath(); for (let k = 0; k < n; k++) k ? c.lineTo(X(t[k]), V(y[k])) : c.moveTo(X(t[k]), V(y[k])); c.stroke(); });
-    let x = edge.l; c.textAlign = 'left'; lines.forEach((name, i) => { c.fillStyle = LINES[i % 6]; c.fillText(name, x, 2); x += c.measureText(name).width + 16; });
+    ys.forEach((y, i) => { c.strokeStyle = LINES[i % 6]; c.lineWidth = 1.6; c.setLineDash(DASHES[i % 6]); c.beginPath(); for (let k = 0; k < lt.length; k++) k ? c.lineTo(X(lt[k]), V(y[k])) : c.moveTo(X(lt[k]), V(y[k])); c.stroke(); });
+    let x = edge.l; c.textAlign = 'left'; lines.forEach((name, i) => {
+      c.strokeStyle = c.fillStyle = LINES[i % 6]; c.setLineDash(DASHES[i % 6]); c.beginPath(); c.moveTo(x, 8); c.lineTo(x + 24, 8); c.stroke();
+      c.fillText(name, x + 29, 2); x += c.measureText(name).width + 48;
+    });
+    c.setLineDash([]);
     plot.X = X;
   };
   const cursor = () => { if (plot.X) $('cursor').style.left = plot.X(time) + 'px'; };

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, fields
+from dataclasses import dataclass
 from typing import Annotated, Literal
 
 import tyro
@@ -60,11 +60,10 @@ class Completion:
 def words_of(name: str) -> list[str]:
     """Return the options of a command, and the names of scenes where it takes them."""
     from dalembert.cli.main import command_class
+    from dalembert.cli.options import option_names
     from dalembert.scenes.library import scene_names
 
-    options = [f"--{field.name.replace('_', '-')}" for field in fields(command_class(name))
-               if "Positional" not in str(field.type)]  # fmt: skip
-    return [*options, "--help", "--debug", *(scene_names() if name in ON_SCENES else ())]
+    return [*option_names(command_class(name)), "--help", "--debug", *(scene_names() if name in ON_SCENES else ())]
 
 
 def bash_script(zsh: bool) -> str:

@@ -34,7 +34,7 @@ class Graph:
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """The file; `dalembert.readers.equation_file` describes the layout of equations."""
+    """Equations (.toml; their layout is on the page "Named equations"), a pattern (.mtx) or a robot file."""
 
     output: Annotated[Path | None, tyro.conf.arg(aliases=["-o"])] = None
     """Where to write the picture, an SVG."""

@@ -103,26 +103,13 @@ def _answer(arguments: Sequence[str] | None) -> None:
         near = near_matches(name, COMMANDS)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "dalembert --help lists all"
         raise SystemExit(complain(ModelError(f"there is no command {name!r}; {hint}"), "--json" in words))
-    raise SystemExit(run(parsed(name, words[1:]), debug))
+    from dalembert.cli.options import parsed
 
-
-def parsed(name: str, words: list[str]) -> Any:
-    """Return a command with its options; wrong ones are data, too, where data is asked for."""
-    import contextlib
-    import io
-
-    import tyro
-
-    FLAGS = (tyro.conf.FlagCreatePairsOff,)
-    complaints = io.StringIO()
     try:
-        with contextlib.redirect_stderr(complaints) if "--json" in words else contextlib.nullcontext():
-            return tyro.cli(command_class(name), prog=f"dalembert {name}", args=words, config=FLAGS)
-    except SystemExit as end:
-        if end.code and "--json" in words:
-            lines = [line.strip("│╭╮╰╯─ ") for line in complaints.getvalue().splitlines() if not line.startswith("╭")]
-            raise SystemExit(complain(ModelError(" ".join(line for line in lines if line)), True)) from None
-        raise
+        command = parsed(command_class(name), f"dalembert {name}", words[1:])
+    except ModelError as error:
+        raise SystemExit(complain(error, "--json" in words)) from None
+    raise SystemExit(run(command, debug))
 
 
 def run(command: Any, debug: bool) -> int:

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import tyro
 
-from dalembert.cli.target import RUN_FILES, RobotOptions, print_json, scene_of, writable
+from dalembert.cli.options import blamed_on
+from dalembert.cli.target import RUN_FILES, RobotOptions, print_json, scene_of, typed, writable
 from dalembert.errors import ModelError, scene_words
 from dalembert.simulate.ignored import SIMPLIFIED
 
@@ -133,7 +134,9 @@ class Simulate:
         options = {"duration": self.duration, "method": self.method, "every": self.every, "step": self.step}
         quiet = self.quiet or self.json
         changes = {word: value for word, value in options.items() if value is not None}
-        run = scene.run(progress=False if quiet else None, **changes)
+        blame = {word: f"--{word} {value}" for word, value in changes.items()} | typed("--start", self.start)
+        with blamed_on(blame | {name: f"--foot {foot}" for foot in self.foot for name in [foot.partition(":")[0]]}):
+            run = scene.run(progress=False if quiet else None, **changes)
         checks = run_checks(run)
         ends = ("completed", "event", *([SIMPLIFIED] if self.without else []))
         good = run.status in ends and all(passed for name, _, passed in checks if name != "end reached")

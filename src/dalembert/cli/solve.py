@@ -9,7 +9,8 @@ from typing import Annotated, Any, Literal
 
 import tyro
 
-from dalembert.cli.target import RobotOptions, file_kind, print_json, scene_of
+from dalembert.cli.options import blamed_on
+from dalembert.cli.target import RobotOptions, file_kind, print_json, scene_of, typed
 from dalembert.errors import ModelError
 from dalembert.simulate.table import RATES, row_units, velocity_units
 
@@ -75,7 +76,9 @@ class Solve:
         robot = RobotOptions(self.pose, self.start)
         scene = scene_of(self.file, self.set, self.packages, self.base, robot=robot)
         m = scene.mechanism
-        return scene.solve(), ([RATES[unit][1] for unit in velocity_units(m)], row_units(m))
+        with blamed_on(typed("--start", self.start)):
+            solution = scene.solve()
+        return solution, ([RATES[unit][1] for unit in velocity_units(m)], row_units(m))
 
 
 def as_data(solution: Any) -> dict[str, Any]:

@@ -8,7 +8,8 @@ from typing import Annotated
 
 import tyro
 
-from dalembert.cli.target import print_json, scene_of, values_by_name, writable
+from dalembert.cli.options import blamed_on
+from dalembert.cli.target import print_json, scene_of, typed, values_by_name, writable
 
 
 @dataclass(frozen=True)
@@ -48,7 +49,8 @@ class SweepCommand:
 
         writable(self.output, (".csv",), "-o")
         ranges = values_by_name(self.over)
-        table = sweep(scene_of(self.file, self.set, self.packages), ranges or None)
+        with blamed_on(typed("--over", self.over)):
+            table = sweep(scene_of(self.file, self.set, self.packages), ranges or None)
         if self.output is not None:
             table.to_csv(self.output)
         if self.json:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
+from dalembert.cli.options import blamed_on
 from dalembert.errors import ModelError
 from dalembert.names import near_matches
 
@@ -77,7 +78,8 @@ def scene_of(
         )
     if kind == "scene":
         chosen = scene(path, packages=folders)
-        chosen = chosen.with_parameters(**numbers_by_name(assignments)) if assignments else chosen
+        with blamed_on(typed("--set", assignments)):
+            chosen = chosen.with_parameters(**numbers_by_name(assignments)) if assignments else chosen
         return robot.started(chosen)
     if assignments:
         raise ModelError(f"--set is for scenes; {path} is a robot file and has no parameters")
@@ -183,6 +185,11 @@ def numbers_by_name(words: Sequence[str]) -> dict[str, float]:
         if not equals or not name.strip():
             raise ModelError(f"{word!r} is not name=number, as in length=0.3")
     return numbers
+
+
+def typed(option: str, words: Sequence[str]) -> dict[str, str]:
+    """Return what was typed by the name that it is about: {"motor": "--start motor.v=1"}."""
+    return {word.partition("=")[0].strip().removesuffix(".v"): f"{option} {word}" for word in words}
 
 
 def values_by_name(words: Sequence[str]) -> dict[str, list[float]]:

@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 from dalembert._version import __version__
+from dalembert.errors import ModelError
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The fingerprint of the processor, taken without LLVM: part of the name of a cache entry.
@@ -82,6 +83,26 @@ class CodeLayout:
     width: int
     tile: int
     scratch_bytes: int
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The effort of the compiler. Results are the same to the last bit: no flag allows LLVM to change arithmetic.
+
+
+LEVEL_VARIABLE = "DALEMBERT_OPTIMIZE"
+FULL_LEVEL = 2
+
+
+def level() -> int:
+    """Return LLVM's level of code generation.
+
+    2, the default, or 0: that compiles in a quarter of the time code that takes twice as long to run, for programs that
+    call many kernels a few times each.
+    """
+    word = os.environ.get(LEVEL_VARIABLE, "").strip() or str(FULL_LEVEL)
+    if word not in ("0", "1", "2", "3"):
+        raise ModelError(f"{LEVEL_VARIABLE}={word!r} must be a level of LLVM's code generation: 0, 1, 2 or 3")
+    return int(word)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

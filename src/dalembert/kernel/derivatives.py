@@ -82,8 +82,8 @@ def jacobian(
 
     symbols, expressions = _expressions(kernel)
     names, blocks = [], []
-    for o in _chosen(kernel.outputs, outputs, "output"):
-        for i in _chosen(kernel.inputs, inputs, "input"):
+    for o in chosen_ports(kernel.outputs, outputs, "output"):
+        for i in chosen_ports(kernel.inputs, inputs, "input"):
             names.append(f"d{kernel.outputs[o].name}_d{kernel.inputs[i].name}")
             blocks.append(casadi.jacobian(_flat(expressions[o]), _flat(symbols[i])))
     results = [_nonzeros(block) if sparse else block for block in blocks]
@@ -114,8 +114,8 @@ def directional(
     import casadi
 
     symbols, expressions = _expressions(kernel)
-    into = _chosen(kernel.inputs, inputs, "input")
-    out_of = _chosen(kernel.outputs, outputs, "output")
+    into = chosen_ports(kernel.inputs, inputs, "input")
+    out_of = chosen_ports(kernel.outputs, outputs, "output")
     x = casadi.vertcat(*[_flat(symbols[i]) for i in into])
     y = casadi.vertcat(*[_flat(expressions[o]) for o in out_of])
     inner, outer = [kernel.inputs[i] for i in into], [kernel.outputs[o] for o in out_of]
@@ -164,7 +164,7 @@ def _unflatten(flat: Any, ports: Sequence[Port]) -> list[Any]:
     return results
 
 
-def _chosen(ports: Sequence[Port], names: Sequence[str] | None, what: str) -> list[int]:
+def chosen_ports(ports: Sequence[Port], names: Sequence[str] | None, what: str) -> list[int]:
     """Return the places of the named ports; all where no names are given."""
     known = [port.name for port in ports]
     if names is None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.first_use import CASADI_BRIDGE, CASADI_C_BRIDGE, JAX_BRIDGE, TORCH_BRIDGE
 from dalembert.kernel.arrays import call_flat, leading_axes
 from dalembert.kernel.engine import Evaluation, FunctionSource, KernelOptions, make_engine, make_options
 from dalembert.status import Status
@@ -265,11 +266,61 @@ class Kernel:
 
         return directional(self, inputs, outputs, reverse=True)
 
-    def export_c(self, folder: str | Path, name: str | None = None) -> Export:
-        """Write the function as C99 with a header, a CMake list and an example; see `c/export.py`."""
+    def export_c(self, folder: str | Path, name: str | None = None, *, casadi: bool = False) -> Export:
+        """Write the function as C99 with a header, a CMake list and an example; see `c/export.py`.
+
+        With `casadi=True` also what `casadi.external` reads: the same function and its derivatives behind CasADi's
+        C interface, see `bridges/casadi/external.py`.
+        """
         from dalembert.kernel.c.export import export_c
 
-        return export_c(self.function, folder, self.options.dtype, name)
+        export = export_c(self.function, folder, self.options.dtype, name)
+        if casadi:
+            CASADI_C_BRIDGE.write_external(self, export)
+        return export
+
+    def to_casadi(self, outputs: Sequence[str] | str | None = None, *, compiled: bool = False) -> Any:
+        """Return the kernel as a `casadi.Function` that embeds in any expression.
+
+        Parameters
+        ----------
+        outputs
+            Names; all but `status` where None. A verdict is no smooth function, and without it its comparisons are
+            gone from the expressions.
+        compiled
+            False: an SX function, whose expressions CasADi may expand, differentiate and print. True: a node for MX
+            graphs that runs this kernel's machine code, several times as fast as CasADi's interpreter; Jacobian,
+            forward and reverse derivatives are kernels, compiled when they are first asked for. It lives as long as
+            the process: CasADi's graphs do not own what they call.
+        """
+        return CASADI_BRIDGE.to_casadi(self, outputs, compiled)
+
+    def to_jax(self, *, route: str = "auto") -> Any:
+        """Return the kernel as a function of JAX arrays, for jit, vmap, grad, jvp, jacfwd, jacrev and scan.
+
+        Parameters
+        ----------
+        route
+            `"ffi"`: XLA calls the machine code, without Python and without copies. `"callback"`: XLA calls Python
+            (`jax.pure_callback`), ten to a hundred times slower for a single sample, on any platform. `"auto"`: the
+            first, or the second with a warning where this version of JAX is not known to call it.
+
+        Notes
+        -----
+        Arrays have the kernel's dtype: float64 needs `jax.config.update("jax_enable_x64", True)`. Leading axes are a
+        batch; an input without them serves all samples. Inputs that a call of the kernel may leave off may be left off
+        here. Outputs are those of the kernel; `status` has the derivative zero.
+        """
+        return JAX_BRIDGE.to_jax(self, route)
+
+    def to_torch(self) -> Any:
+        """Return the kernel as a function of PyTorch tensors, an operator of `torch.library`.
+
+        For autograd of any order, `torch.func` (vmap, grad, jacrev) and `torch.compile`. Tensors have the kernel's
+        dtype and, for `backend="cuda"`, lie on the device: work is queued on PyTorch's current stream. Leading axes are
+        a batch; an input without them serves all samples. `status` has no gradient.
+        """
+        return TORCH_BRIDGE.to_torch(self)
 
     def __repr__(self) -> str:
         def shapes(ports: tuple[Port, ...]) -> str:

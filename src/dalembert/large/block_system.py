@@ -10,7 +10,7 @@ import numpy as np
 from scipy.sparse.linalg import LinearOperator, lsmr
 
 from dalembert.kkt import Status
-from dalembert.kkt.limits import CLEAR, FINE, MASSIVE, ROUNDING, Thresholds
+from dalembert.kkt.limits import CLEAR, CLEARLY_MORE, FINE, MASSIVE, ROUNDING, Thresholds
 from dalembert.large.fronts.front_block import CLEANINGS, STEPS, FrontBlock, FrontFactors, Out, Trial
 from dalembert.large.fronts.front_plan import Fronts, plan
 from dalembert.large.implied import LEFT_OUT, implied_rows
@@ -20,6 +20,7 @@ from dalembert.large.row_kernels import RowValues
 from dalembert.large.row_state import RowState
 from dalembert.large.sparse import SparseBlock
 from dalembert.model.mechanism.precision import digits_of
+from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -140,7 +141,7 @@ class LargeSystem(RowState):
         """Rows that move nothing within the model's digits, (m,), whatever the configuration; see `constraint_rows.py`.
 
         Velocities at random show it at random configurations. A row counts beside its constraint, and the angles of a
-        constraint beside a radian.
+        constraint beside a radian. What is near the limit is asked of the mechanism, where that is not too large.
         """
         mechanism, rng = self.layout.mechanism, np.random.default_rng(0)
         speeds = np.zeros(self.rows.m)
@@ -155,7 +156,11 @@ class LargeSystem(RowState):
         np.maximum.at(groups, self.rows.owner, speeds)
         largest = groups[self.rows.owner]
         least = np.where(mechanism.angular_rows, np.maximum(largest, 1.0), largest)
-        return between & (speeds <= CLEAR * digits * least)
+        part = speeds / np.where(least > 0.0, least, 1.0) / (CLEAR * digits)
+        near = between & (part > 1.0 / CLEARLY_MORE) & (part < CLEARLY_MORE)
+        if near.any() and mechanism.nv <= LARGEST_SURVEYED:
+            return between & ((part <= 1.0) | mechanism.generic_rank(None, 0.0).idle)
+        return between & (part <= 1.0)
 
     def implied(self, present: Array) -> Array | None:
         """Return which of the rows that are `present` others imply, (m,), found once; None where that is not known."""

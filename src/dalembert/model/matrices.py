@@ -147,7 +147,7 @@ def _unit(joint: JointFriction, coordinates: tuple[str, ...]) -> Array:
 
 
 class Matrices:
-    """A `System` assembled from parts (seed 001, eqs. 1, 2).
+    """A `System` assembled from matrices and functions of the state: seed 001, equations (1) and (2).
 
     Parameters
     ----------

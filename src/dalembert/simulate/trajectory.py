@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.first_use import PICTURES, REPORTS
+from dalembert.first_use import PICTURES, REPORTS, RERUN_BRIDGE
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord, ImpactRecord
 from dalembert.simulate.limits import NO_STEP
@@ -647,6 +647,13 @@ class Trajectory:
         from dalembert.simulate.storage.read import as_dataset
 
         return as_dataset(self)
+
+    def to_rerun(self, path: str | Path | None = None) -> Any:
+        """Write a recording (.rrd) that the viewer of Rerun opens: poses of bodies and all coordinates over time.
+
+        Needs the extra `rerun`. Without a path the stream is returned, to be sent to a viewer.
+        """
+        return RERUN_BRIDGE.to_rerun(self, path)
 
     def save(self, path: str | Path) -> None:
         """Write the run to an HDF5 file in NetCDF-4's layout, with model and options, so that it can be repeated."""

@@ -179,7 +179,14 @@ SOLVES = (
 )
 """What solves the block system of a constrained mechanism, besides forward and inverse dynamics."""
 
-register(*REQUESTS, *SOLVES)
+MANIFOLD_REQUESTS = (
+    Request("integrate", _later("integrate"), "q, v -> q_next (nq,): where v leads from q in unit time"),
+    Request("difference", _later("difference"), "q0, q1 -> v (nv,): the least v with integrate(q0, v) = q1"),
+    Request("rate", _later("rate"), "q, v -> dq (nq,) = N(q) v"),
+)
+"""Steps on the space of configurations, for optimisers that need them as expressions; being here is being tested."""
+
+register(*REQUESTS, *SOLVES, *MANIFOLD_REQUESTS)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -231,6 +231,12 @@ def trace_jacobian_drift(mechanism: Mechanism, frame: str, reference: str) -> ca
     return _frame(drift, "jacobian_drift", mechanism, frame, reference)
 
 
+def _steps() -> Any:
+    from dalembert.tree.algorithms import manifold_steps
+
+    return manifold_steps
+
+
 TRACES: dict[str, Callable[..., ca.Function]] = {
     "forward": trace_forward,
     "aba": trace_aba,
@@ -247,6 +253,9 @@ TRACES: dict[str, Callable[..., ca.Function]] = {
     "momentum_rate": trace_momentum_rate,
     "velocity": trace_velocity,
     "jacobian_drift": trace_jacobian_drift,
+    "integrate": lambda mechanism: _steps().trace_integrate(mechanism),
+    "difference": lambda mechanism: _steps().trace_difference(mechanism),
+    "rate": lambda mechanism: _steps().trace_rate(mechanism),
 }
 """The traces of an open tree by the name that `requests.py` gives them."""
 

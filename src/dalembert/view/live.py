@@ -179,8 +179,9 @@ class Live:
         self.plot = self.server.gui.add_uplot(self._plot_data(0), tuple(series), scales=scales, height=170)
 
     def _plot_data(self, k: int) -> tuple[Array, ...]:
-        now = np.full(self.scene.t.size, np.nan)
-        columns = [self.scene.t]
+        t = self.scene.line_t
+        now, columns = np.full(t.size, np.nan), [t]
+        k = min(int(np.searchsorted(t, self.scene.t[k])), t.size - 1)
         for line in self.scene.lines.values():
             point = now.copy()
             point[k] = line[k]

@@ -110,8 +110,6 @@ def packed(picture: Picture) -> tuple[dict[str, Any], bytes]:
         rows.append(_pose_rows(*_as_long(rotations, positions, picture.t.size)))
     at["forces"] = sum(map(len, rows))
     rows += [np.concatenate([force.points.T, force.vectors.T]) for force in picture.forces]
-    at["lines"] = sum(map(len, rows))
-    rows += [np.atleast_2d(line) for line in picture.lines.values()]
     at["values"] = sum(map(len, rows))
     bodies, values = _bodies(picture)
     rows += values
@@ -120,6 +118,12 @@ def packed(picture: Picture) -> tuple[dict[str, Any], bytes]:
     block.add("rows", coded)
     block.add("low", low.astype("<f4"))
     block.add("range", span.astype("<f4"))
+    if picture.lines:
+        coded, low, span = coded_rows(np.array(list(picture.lines.values())))
+        block.add("line_t", picture.line_t.astype("<f4"))
+        block.add("lines", coded)
+        block.add("line_low", low.astype("<f4"))
+        block.add("line_range", span.astype("<f4"))
     flags = [ring.unique for ring in picture.rings]
     block.add("unique", np.array(flags, dtype="u1") if flags else np.zeros(0, "u1"))
     meshes = _Meshes(block)

@@ -6,7 +6,7 @@ A page, an SVG, a film and the live viewer are made of one `Picture`.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy as np
 from dalembert.errors import DalembertError, ModelError, UnsupportedError
 from dalembert.model.constraints.pairs import AxisPair
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.description import describe
+from dalembert.model.mechanism.tree_text import describe
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import Placement
 from dalembert.simulate.contact.shapes import Box, Heightfield, Plane, Sphere
@@ -50,6 +50,9 @@ MOST_CHECKED = 60
 
 MOST_LINES = 4
 """Lines below a picture that nobody asked for."""
+
+LINE_SAMPLES = 1000
+"""Samples of a line: more than a screen has columns for it, so that its peaks are seen."""
 
 ENOUGH = 1e-9
 """Directions that differ by less are parallel: rounding of axes in the world."""
@@ -104,8 +107,8 @@ class Picture:
         Poses of further motions, overlaid.
     q, v : (N, nq), (N, nv)
         States, for the values of a joint that is picked.
-    lines
-        Name -> (N,), drawn below the picture.
+    line_t, lines
+        Name -> (K,) at the times line_t, drawn below the picture; closer than frames where the run is.
     up, view : (3,)
         Which way is up, and from which direction one looks.
     """
@@ -123,6 +126,7 @@ class Picture:
     forces: list[Force] = field(default_factory=list)
     rings: list[Ring] = field(default_factory=list)
     links: list[Connector] = field(default_factory=list)
+    line_t: Array = field(default_factory=lambda: np.zeros(0))
     lines: dict[str, Array] = field(default_factory=dict)
     events: list[float] = field(default_factory=list)
     caption: str = ""
@@ -265,7 +269,7 @@ def _picture_of_run(
         if forces == "joints":
             picture.forces += _joint_forces(run, picture)
         picture.rings = _rings(m, unique)
-    picture.lines = _lines(run, picture, lines)
+    _add_lines(picture, run, lines, forces)
     picture.events = sorted({float(event.time) for event in run.events})[:200]
     return picture
 
@@ -556,30 +560,57 @@ def _surface(ground: Heightfield) -> Shape:
     return Shape("mesh", (1.0, 1.0, 1.0), color=0xCBD2DA, mesh=mesh)
 
 
-def _lines(run: Trajectory, picture: Picture, asked: Sequence[str] | Mapping[str, Any] | None) -> dict[str, Array]:
-    """Return the lines below the picture."""
+def _add_lines(
+    picture: Picture, run: Trajectory, asked: Sequence[str] | Mapping[str, Any] | None, forces: bool | str
+) -> None:
+    """Add the lines below the picture: at all samples of the run, those between its steps among them."""
     if isinstance(asked, Mapping):
-        values = {str(name): np.asarray(y, float) for name, y in asked.items()}
-        for name, y in values.items():
+        lines = {str(name): np.asarray(y, float) for name, y in asked.items()}
+        for name, y in lines.items():
             if y.shape != run.t.shape:
                 raise ModelError(f"lines[{name!r}] has shape {y.shape}; one number for each of {run.t.size} samples")
-        return {name: at_times(picture.t, run.t, y) for name, y in values.items()}
-    if asked is not None:
-        lines = {}
-        for name in (asked,) if isinstance(asked, str) else asked:
-            column = np.asarray(run[name])
-            single = column if column.ndim == 1 else np.linalg.norm(column, axis=1)
-            lines[name] = at_times(picture.t, run.t, single)
-        return lines
+        fine = run
+    else:
+        fine = _with_samples(run)
+        lines = _sizes_of_forces(fine, picture, forces) if asked is None else {}
+        names = [joint.name for joint in picture.mechanism.joints if KINDS[joint.kind].nv == 1][:MOST_LINES]
+        for name in (asked,) if isinstance(asked, str) else asked or (() if lines else names):
+            column = angle_of(fine, name) if asked is None else np.asarray(fine[name])
+            lines[name] = column if column.ndim == 1 else np.linalg.norm(column, axis=1)
+    if fine.t.size <= picture.t.size:
+        picture.line_t = picture.t
+        picture.lines = {name: at_times(picture.t, fine.t, y) for name, y in lines.items()}
+        return
+    chosen = np.linspace(0, fine.t.size - 1, min(fine.t.size, LINE_SAMPLES)).astype(int)
+    lines = {name: np.where(np.isfinite(y), y, 0.0) for name, y in lines.items()}
+    chosen = np.union1d(chosen, [k for y in lines.values() for k in (int(y.argmax()), int(y.argmin()))]).astype(int)
+    picture.line_t = fine.t[chosen]
+    picture.lines = {name: y[chosen] for name, y in lines.items()}
+
+
+def _with_samples(run: Trajectory) -> Trajectory:
+    """Return a run with samples between its steps, where no function of Python would be called for them again."""
+    s = run.session
+    called = s is None or (s.controller is not None and s.controller.function is not None)
+    return run if called else run.refined()
+
+
+def _sizes_of_forces(run: Trajectory, picture: Picture, forces: bool | str) -> dict[str, Array]:
+    """Return the sizes of the forces that vary most, at the samples of a run."""
+    if not picture.forces:
+        return {}
+    m, near = picture.mechanism, np.clip(np.searchsorted(picture.t, run.t), 0, picture.t.size - 1)
+    R, p = m.kinematics(run.q)
+    fine = replace(picture, t=run.t, q=run.q, v=run.v, rotations=R, positions=p)
+    unique = uniqueness(m, picture.q, picture.v)[near]
+    drawn = [*reaction_forces(fine, np.asarray(run.reactions), unique), *_contact_forces(run, fine)]
+    drawn += _joint_forces(run, fine) if forces == "joints" else []
     totals: dict[str, Array] = {}
-    for force in picture.forces:
+    for force in drawn:
         totals[force.name] = totals.get(force.name, 0.0) + force.vectors
     sizes = {f"|{name}| (N)": np.linalg.norm(vectors, axis=1) for name, vectors in totals.items()}
     shown = sorted(sizes, key=lambda name: -float(np.ptp(sizes[name])))[:MOST_LINES]
-    if shown:
-        return {name: sizes[name] for name in sizes if name in shown}
-    names = [joint.name for joint in picture.mechanism.joints if KINDS[joint.kind].nv == 1]
-    return {name: at_times(picture.t, run.t, angle_of(run, name)) for name in names[:MOST_LINES]}
+    return {name: sizes[name] for name in sizes if name in shown}
 
 
 def angle_of(run: Trajectory, name: str) -> Array:

@@ -9,11 +9,11 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.kernel.cache import ITEM_BYTES, CodeLayout
+from dalembert.kernel.cache import FULL_LEVEL, ITEM_BYTES, CodeLayout, level
 from dalembert.kernel.engine import WIDTHS
 from dalembert.kernel.llvm.body import LlvmBody, Outputs, output_layout, starts
 from dalembert.kernel.llvm.code_in_memory import Code
-from dalembert.kernel.llvm.driver import driver
+from dalembert.kernel.llvm.driver import AT_THE_END, driver
 from dalembert.kernel.llvm.functions import library, wide_sincos
 from dalembert.kernel.llvm.vector import CONVENTION
 from dalembert.kernel.program.chunks import Chunks, split
@@ -43,12 +43,26 @@ class Target:
         """How functions on vectors are called: on x86-64 so that half of the vector registers keep their values."""
         return "intel_ocl_bicc" if self.triple.startswith("x86_64") else "ccc"
 
-    def machine(self) -> Any:
-        """Return LLVM's target machine."""
+    @property
+    def has_upper_halves(self) -> bool:
+        """Whether upper halves of vector registers must be cleared before other code runs (Intel, AVX).
+
+        LLVM clears them by itself before every return and call that passes no vectors, also of functions that promise
+        to keep these registers (`convention`), whose callers then compute with zeros. For programs that is switched
+        off, and done once at the end of `run`.
+        """
+        return self.triple.startswith("x86_64") and self.register_bytes > SMALLEST_REGISTER
+
+    def machine(self, level: int = FULL_LEVEL, clears: bool = False) -> Any:
+        """Return LLVM's target machine, which selects instructions and registers at a level of effort.
+
+        `clears` says that the code clears the upper halves of registers by itself where that is needed.
+        """
         llvm = binding()
         target = llvm.Target.from_triple(self.triple)
+        features = f"{self.features},-vzeroupper" if clears and self.has_upper_halves else self.features
         return target.create_target_machine(
-            cpu=self.cpu, features=self.features, opt=2, reloc="pic", codemodel="small", jit=True
+            cpu=self.cpu, features=features, opt=level, reloc="pic", codemodel="small", jit=True
         )
 
 
@@ -77,6 +91,7 @@ def host() -> Target:
 # Both can be stored; `machine` puts code into memory.
 
 
+CLEARED = "call void @llvm.x86.avx.vzeroupper()"
 ELEMENT = {"float64": "double", "float32": "float"}
 TILE_BYTES = 1 << 18  # what a tile may take of the second-level cache, where several chunks pass over it
 TILE_BYTES_ONE = 1 << 14  # of the first-level cache, where there is one chunk and its code is fetched once anyway
@@ -127,6 +142,7 @@ def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: Code
         [
             *sorted(declarations),
             "declare i64 @llvm.smin.i64(i64, i64)",
+            *(["declare void @llvm.x86.avx.vzeroupper()"] if host().has_upper_halves else []),
             *functions,
             *body.text(),
             driver(program.inputs, program.outputs, outputs, names, sizes, shape.tile, width, element),
@@ -135,7 +151,7 @@ def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: Code
             "",
         ]
     )
-    return text.replace(CONVENTION, host().convention)
+    return text.replace(CONVENTION, host().convention).replace(AT_THE_END, CLEARED if host().has_upper_halves else "")
 
 
 def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code, CodeLayout, dict[str, Any]]:
@@ -152,7 +168,7 @@ def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code,
     start = time.perf_counter()
     text = print_module(program, chunks, outputs, shape, dtype)
     printed = time.perf_counter()
-    code = compile_text(text)
+    code = compile_text(text, level(), clears=True)
     done = time.perf_counter()
     figures = {
         "chunks": len(chunks),
@@ -164,7 +180,7 @@ def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code,
     return code, shape, figures
 
 
-def compile_text(text: str, inline: bool = False) -> Code:
+def compile_text(text: str, level: int = FULL_LEVEL, inline: bool = False, clears: bool = False) -> Code:
     """Return the code of LLVM text, for this machine.
 
     The passes that work on LLVM's text form find nothing to do in a program, so they run only where `inline` asks for
@@ -173,7 +189,7 @@ def compile_text(text: str, inline: bool = False) -> Code:
     llvm = binding()
     module = llvm.parse_assembly(text)
     module.triple = host().triple
-    machine = host().machine()
+    machine = host().machine(level, clears)
     if inline:
         passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         passes.getModulePassManager().run(module, passes)

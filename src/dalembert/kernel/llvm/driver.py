@@ -16,6 +16,8 @@ from dalembert.kernel.llvm.packing import elementwise, pack, unpack
 from dalembert.kernel.program.program import Port
 
 WORDS_PER_PORT = 4
+AT_THE_END = "AT_THE_END"
+"""Stands for what `run` does before it returns, which the target decides (`compile.Target`)."""
 
 
 def extents(port: Port) -> tuple[int, int]:
@@ -190,6 +192,7 @@ entry:
   %more = icmp slt i64 %base_next, %stop
   br i1 %more, label %entry, label %done
 done:
+  {AT_THE_END}
   ret void
 }}"""
 

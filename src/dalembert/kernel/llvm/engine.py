@@ -39,7 +39,8 @@ class CpuEngine:
 
     def __init__(self, source: FunctionSource, options: KernelOptions) -> None:
         start = time.perf_counter()
-        name = source.key([options.dtype, str(options.width), *fingerprint()])
+        effort = [] if cache.level() == cache.FULL_LEVEL else [f"level {cache.level()}"]
+        name = source.key([options.dtype, str(options.width), *effort, *fingerprint()])
         entry = cache.read(name) if name else None
         if entry is None:
             codes, header = _compile(source.function, options)
@@ -51,7 +52,7 @@ class CpuEngine:
         self.inputs, self.outputs = (tuple(Port(*port) for port in header[side]) for side in ("inputs", "outputs"))
         self.layout = CodeLayout(**header["layout"])
         machines = [Machine(code) for code in codes]
-        self.machine, self._single = machines[0], machines[-1]
+        self.machine, self.single = machines[0], machines[-1]
         self.dtype = np.dtype(options.dtype)
         self.figures: dict[str, Any] = header["figures"] | {
             "from_cache": entry is not None,
@@ -66,7 +67,7 @@ class CpuEngine:
             self.inputs,
             self.outputs,
             self.dtype,
-            (self.machine.address, self._single.address),
+            (self.machine.address, self.single.address),
             self._short_memory.address,
             max(1, SHORT_WORK // operations),
             sys.maxsize if options.threads == 1 else max(1, SHORT_WORK_THREADED // operations),

@@ -15,10 +15,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.first_use import PICTURES
+from dalembert.first_use import FMI_BRIDGE, MJCF_BRIDGE, PICTURES
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism import assemble, calls, constraint_rows, joint_values, precision, project, solve
-from dalembert.model.mechanism.description import as_html, as_text, content_key
+from dalembert.model.mechanism.tree_text import as_html, as_text, content_key
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
 from dalembert.model.mechanism.validation import checked_gravity
@@ -27,6 +27,8 @@ from dalembert.names import lookup
 from dalembert.types import Array, Energy
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from jaxtyping import Float
 
     from dalembert.kernel import Kernel
@@ -782,6 +784,56 @@ class Mechanism:
         from dalembert.model.mechanism.urdf_writer import urdf_text
 
         return urdf_text(self, strict)
+
+    def to_mjcf(self, strict: bool = False) -> str:
+        """Return the mechanism as MJCF, with loops, armature, springs, dampers and dry friction of joints.
+
+        What MuJoCo cannot say is named in a warning, or refused with `strict=True`. Loops and constraints become
+        `equality` elements, which MuJoCo holds softly.
+        """
+        return MJCF_BRIDGE.to_mjcf(self, strict)
+
+    def to_fmu(
+        self,
+        path: str | Path,
+        q: Any = None,
+        v: Any = None,
+        *,
+        parameters: Sequence[str] = (),
+        version: str = "3.0",
+        kinds: Sequence[str] = ("model_exchange", "co_simulation"),
+        platforms: Sequence[str] | None = None,
+        step: float = 1e-3,
+        hold: float | None = None,
+    ) -> Any:
+        """Write a functional mock-up unit: C sources, binaries and a description in one file; return its `Unit`.
+
+        States are q and v, inputs the joint forces `tau.<coordinate>`, outputs states, `multiplier.<row>` and `status`.
+
+        Parameters
+        ----------
+        q, v
+            Where it starts, moved onto the loops; an assembled neutral configuration at rest where None.
+        parameters
+            Names as in `with_parameters`: they become tunable parameters.
+        version
+            "3.0" or "2.0".
+        kinds
+            "model_exchange": the importer integrates, the unit asks for an event where a step left the loops.
+            "co_simulation": the unit integrates by Runge-Kutta of order four with a fixed `step`, in seconds.
+        platforms
+            "linux64", "win64", "linux-aarch64", "darwin64", "darwin-aarch64". This one is compiled by the system's C
+            compiler, others by Zig (extra `fmi`). None: this one, and Linux and Windows where Zig is installed.
+        hold
+            How far off its loops a state may be before an event, in their units; 1e-7 of the reach where None.
+
+        Notes
+        -----
+        A sample without an answer is discarded (`fmi3Discard`) and its verdict is logged by name. Directional
+        derivatives are those of the equations, in the stored coordinates of q. `bridges.fmi.unit.check_fmu` validates
+        the file by fmpy.
+        """
+        return FMI_BRIDGE.to_fmu(self, path, q, v, parameters, version, kinds, platforms, step, hold)
 
     def __eq__(self, other: object) -> bool:
         return self._content == other._content if isinstance(other, Mechanism) else NotImplemented

@@ -15,7 +15,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.description import content_key
+from dalembert.model.mechanism.tree_text import content_key
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Joint

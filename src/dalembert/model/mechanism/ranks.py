@@ -322,9 +322,14 @@ class RankSurvey:
         """Return the s_i / s_1 up to which rows are dependent at a configuration that is open by a part of its size.
 
         Where constraints touch each other, as at a dead centre, a gap is the square of a distance, and rows look
-        independent by that distance.
+        independent by that distance. A configuration that is open by more than rows may contradict each other is none
+        of the mechanism's: its rows say what they say.
         """
-        return max(CLEAR * self.digits, TOUCHING * gap**0.5)
+        return max(CLEAR * self.digits, TOUCHING * self.closing(gap) ** 0.5)
+
+    def closing(self, gap: float) -> float:
+        """Return the gap of a configuration that counts as closed; none of one that does not."""
+        return gap if gap <= slack(self.m) else 0.0
 
     def scaled(self, B: Array) -> Array:
         """Return D A L^-T."""
@@ -390,7 +395,7 @@ class RankSurvey:
         self.measure(q)
         first = self.closed(q)
         limit = slack(self.m)
-        self.measure(first[0], first[1] if first[1] <= limit else 0.0)
+        self.measure(first[0], self.closing(first[1]))
         places = [first, *self.around(first[0])] if first[1] <= limit else [first]
         closed = [(place, gap) for place, gap in places if gap <= limit] or [first]
         best = (-1, 0.0, 0.0, 0.0)
@@ -402,7 +407,7 @@ class RankSurvey:
             positions = max(positions, self.structure(place, tolerance, rows=self.holonomic).rank)
         count = len(closed) if first[1] <= limit else 0
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))
-        idle = self.m.idle_rows(np.array([self.matrices(place)[1] for place, _ in closed]), best[3])
+        idle = self.m.idle_rows(np.array([self.matrices(place)[1] for place, _ in closed]), self.closing(best[3]))
         decided = (best[0], positions, m, best[1], best[2], self.scales, self.sizes, count, best[3], weights)
         return GenericRank(*decided, idle)
 

@@ -1,0 +1,1 @@
+"""FMI: mechanisms as functional mock-up units, in C."""

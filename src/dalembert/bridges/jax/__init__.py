@@ -1,0 +1,1 @@
+"""JAX: kernels as primitives that XLA calls by address."""

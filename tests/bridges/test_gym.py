@@ -1,0 +1,160 @@
+"""Environments: Gymnasium's own checker and wrappers, Pendulum-v1's equations, copies that do not see each other."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+import dalembert as da
+
+gymnasium = pytest.importorskip("gymnasium")
+bridge = pytest.importorskip("dalembert.bridges.gym")
+
+SMALL = ("LightCartPole", "FourBar")
+
+
+def task(name):
+    from dalembert.bridges.gym.tasks import EXAMPLES
+
+    return EXAMPLES[name][0]()
+
+
+def pendulum(step=0.05, method="euler"):
+    """The rod of Pendulum-v1: theta = 0 is upright, m = l = 1, g = 10, torque up to 2."""
+    b = da.Builder("pendulum", gravity=(0, 0, -10.0))
+    b.body("rod", mass=1.0, center=(0, 0, 0.5), inertia=(1 / 12, 1 / 12, 0))
+    b.joint("pivot", "revolute", "world", "rod", axis=(0, 1, 0))
+
+    def wrapped(q):
+        return (q[:, 0] + np.pi) % (2 * np.pi) - np.pi
+
+    return bridge.Task(
+        b.build(),
+        ["pivot"],
+        [2.0],
+        observe=lambda q, v: np.column_stack([np.cos(q), np.sin(q), v]),
+        reward=lambda q, v, u: -(wrapped(q) ** 2 + 0.1 * v[:, 0] ** 2 + 0.001 * (2 * u[:, 0]) ** 2),
+        start=lambda rng, n: (rng.uniform(-np.pi, np.pi, (n, 1)), rng.uniform(-1, 1, (n, 1))),
+        step=step,
+        substeps=1,
+        horizon=200,
+        method=method,
+    )
+
+
+def test_pendulum_of_gymnasium():
+    """The same equations and the same semi-implicit step as Pendulum-v1: the same states for a hundred steps."""
+    theirs = gymnasium.make("Pendulum-v1").unwrapped
+    theirs.reset(seed=0)
+    env = bridge.VectorEnv(pendulum(), 1)
+    env.reset(seed=0)
+    theirs.state = np.array([0.7, -0.3])
+    env.motion.batch.place(np.array([True]), np.array([[0.7]]), np.array([[-0.3]]))
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        u = rng.uniform(-1, 1)
+        theirs.step(np.array([2 * u]))
+        env.step(np.array([[u]]))
+        assert abs(theirs.state[1]) < 8.0  # where Pendulum-v1 cuts the speed
+        np.testing.assert_allclose(env.motion.batch.q[0, 0], theirs.state[0], rtol=0, atol=1e-10)
+        np.testing.assert_allclose(env.motion.batch.v[0, 0], theirs.state[1], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_single_passes_the_checker(name):
+    from gymnasium.utils.env_checker import check_env
+
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it warns of infinite observation spaces
+        env = gymnasium.make(f"dalembert/{name}-v0")
+        check_env(env.unwrapped, skip_render_check=True)
+    assert env.spec.max_episode_steps == task(name).horizon
+
+
+def test_copies_do_not_see_each_other():
+    """States of a copy are those of a batch of one, bit for bit."""
+    many = bridge.VectorEnv(task("FourBar"), 5)
+    many.reset(seed=3)
+    q, v = many.motion.batch.q.copy(), many.motion.batch.v.copy()
+    actions = np.random.default_rng(1).uniform(-1, 1, (10, 5, 1))
+    for action in actions:
+        many.step(action)
+    for k in range(5):
+        one = bridge.VectorEnv(task("FourBar"), 1)
+        one.reset(seed=0)
+        one.motion.batch.place(np.array([True]), q[k], v[k])
+        for action in actions:
+            one.step(action[k : k + 1])
+        np.testing.assert_array_equal(one.motion.batch.q[0], many.motion.batch.q[k])
+    mechanism = task("FourBar").mechanism
+    assert np.abs(mechanism.constraint(many.motion.batch.q)).max() < 1e-9 * mechanism.reach
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])
+def test_episodes_begin_anew_as_declared(mode):
+    env = bridge.VectorEnv(pendulum(), 3, autoreset_mode=mode, max_episode_steps=4)
+    assert env.metadata["autoreset_mode"].value == mode
+    first, _ = env.reset(seed=1)
+    kept = first.copy()
+    for k in range(4):
+        observation, _, terminated, truncated, info = env.step(np.zeros((3, 1)))
+        assert truncated.all() == (k == 3)
+        assert not terminated.any()
+    np.testing.assert_array_equal(first, kept)  # what was returned is not written again
+    if mode == "SameStep":
+        assert info["_final_obs"].all()
+        assert (info["final_obs"] != observation).any()
+        assert not env.step(np.zeros((3, 1)))[3].any()
+    elif mode == "NextStep":
+        _, reward, _, truncated, _ = env.step(np.zeros((3, 1)))
+        assert not reward.any()
+        assert not truncated.any()
+    else:
+        with pytest.raises(da.ModelError, match="reset_mask"):
+            env.step(np.zeros((3, 1)))
+        before = env.motion.batch.q.copy()
+        env.reset(options={"reset_mask": np.array([True, False, False])})
+        np.testing.assert_array_equal(env.motion.batch.q[1:], before[1:])
+        assert env.motion.batch.q[0] != before[0]
+
+
+def test_wrappers_of_gymnasium_take_it():
+    wrappers = gymnasium.wrappers.vector
+    env = gymnasium.make_vec("dalembert/LightCartPole-v0", num_envs=4)
+    env = wrappers.RecordEpisodeStatistics(wrappers.NormalizeObservation(env))
+    env.reset(seed=0)
+    for _ in range(3):
+        observation = env.step(env.action_space.sample())[0]
+    assert observation.shape == (4, 5)
+
+
+def test_a_copy_without_an_answer_ends(monkeypatch):
+    """Its episode terminates, its numbers stay where they were, the others go on."""
+    env = bridge.VectorEnv(pendulum(), 2)
+    env.reset(seed=0)
+    batch = env.motion.batch
+    forward = batch.forward
+
+    def failing(q, v, tau, t):
+        a, lam, status = forward(q, v, tau, t)
+        a[0], status[0] = np.nan, da.Status.MASSLESS
+        return a, lam, status
+
+    monkeypatch.setattr(batch, "forward", failing)
+    before = batch.q.copy()
+    observation, _, terminated, _, info = env.step(np.zeros((2, 1)))
+    assert terminated.tolist() == [True, False]
+    assert info["solved"].tolist() == [False, True]
+    assert batch.q[0] == before[0] != batch.q[1]
+    assert np.isfinite(observation).all()
+
+
+def test_misuse_is_named():
+    with pytest.raises(da.ModelError, match="limits"):
+        bridge.Task(**{**vars(pendulum()), "limits": []})
+    with pytest.raises(da.ModelError, match="method"):
+        bridge.VectorEnv(pendulum(method="leapfrog"), 1)
+    with pytest.raises(da.ModelError, match="arrays"):
+        bridge.VectorEnv(pendulum(), 1, arrays="lists")
