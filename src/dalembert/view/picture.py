@@ -14,9 +14,9 @@ import numpy as np
 from dalembert.errors import DalembertError, ModelError, UnsupportedError
 from dalembert.model.constraints.pairs import AxisPair
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.tree_text import describe
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import Placement
+from dalembert.model.mechanism.tree_text import describe
 from dalembert.simulate.contact.shapes import Box, Heightfield, Plane, Sphere
 from dalembert.simulate.joint_forces import contact_loads
 from dalembert.simulate.trajectory import Trajectory, interpolated

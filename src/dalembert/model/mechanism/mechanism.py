@@ -18,9 +18,9 @@ from dalembert.errors import ModelError
 from dalembert.first_use import FMI_BRIDGE, MJCF_BRIDGE, PICTURES
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism import assemble, calls, constraint_rows, joint_values, precision, project, solve
-from dalembert.model.mechanism.tree_text import as_html, as_text, content_key
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
+from dalembert.model.mechanism.tree_text import as_html, as_text, content_key
 from dalembert.model.mechanism.validation import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
 from dalembert.names import lookup

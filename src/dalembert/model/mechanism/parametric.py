@@ -15,11 +15,11 @@ import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.tree_text import content_key
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Joint
 from dalembert.model.mechanism.placement import Placement
+from dalembert.model.mechanism.tree_text import content_key
 from dalembert.names import lookup, near_matches
 from dalembert.types import Array
 
