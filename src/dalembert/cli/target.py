@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -187,24 +188,34 @@ def numbers_by_name(words: Sequence[str]) -> dict[str, float]:
     return numbers
 
 
+DISTRIBUTION = re.compile(r"(normal|uniform)\(([^,]+),([^,]+)\)")
+
+
 def typed(option: str, words: Sequence[str]) -> dict[str, str]:
     """Return what was typed by the name that it is about: {"motor": "--start motor.v=1"}."""
     return {word.partition("=")[0].strip().removesuffix(".v"): f"{option} {word}" for word in words}
 
 
-def values_by_name(words: Sequence[str]) -> dict[str, list[float]]:
-    """Return the values of words such as `length=0.3,0.4` or `length=0.3:0.6:4`, four from 0.3 to 0.6."""
-    ranges: dict[str, list[float]] = {}
+def values_by_name(words: Sequence[str]) -> dict[str, Any]:
+    """Return the values of words: `length=0.3,0.4`, `length=0.3:0.6:4` (four of them), `length=normal(0.3,0.01)`."""
+    ranges: dict[str, Any] = {}
     for word in words:
         name, _, values = word.partition("=")
+        drawn = DISTRIBUTION.fullmatch(values.replace(" ", ""))
         try:
-            if values.count(":") == 2:
+            if drawn is not None:
+                from dalembert.ensemble import distributions
+
+                ranges[name.strip()] = getattr(distributions, drawn[1])(float(drawn[2]), float(drawn[3]))
+            elif values.count(":") == 2:
                 start, stop, count = values.split(":")
                 ranges[name.strip()] = np.linspace(float(start), float(stop), int(count)).tolist()
             else:
                 ranges[name.strip()] = [float(value) for value in values.split(",")]
         except ValueError:
-            raise ModelError(f"{word!r} is not name=values, as in length=0.3,0.4 or length=0.3:0.6:4") from None
+            raise ModelError(
+                f"{word!r} is not name=values, as in length=0.3,0.4 or length=0.3:0.6:4 or length=normal(0.3,0.01)"
+            ) from None
     return ranges
 
 

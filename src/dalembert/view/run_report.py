@@ -150,10 +150,10 @@ def _bearings(page: Report, run: Trajectory) -> None:
     fine = run.refined()
     try:
         forces = fine.joint_forces
-        open_ones = forces.not_unique
+        open_ones, sizes = forces.not_unique, forces.peak_sizes
         rows = [
-            (name, p.force, p.force_time, p.moment, p.moment_time, forces.equivalent_load(name),
-             uniqueness(open_ones.get(name, ())))
+            (name, sizes[name][0], p.force_time, sizes[name][1], p.moment_time if sizes[name][1] else "",
+             forces.equivalent_load(name), uniqueness(open_ones.get(name, ())))
             for name, p in forces.peaks.items() if forces[name].kind != "free"
         ]  # fmt: skip
     except DalembertError as error:

@@ -79,13 +79,13 @@ def derivatives(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any, wrt: s
     status = values["status"][..., 0].astype(int)
     m = len(mechanism.names)
     known = {"acceleration": values["acceleration"].reshape(*batch, mechanism.nv)}
-    known["multipliers"] = values["multipliers"].reshape(*batch, m) if m else np.zeros((*batch, 0))
-    words = ("acceleration", "multipliers") if m else ("acceleration",)
-    derived = iter(outputs[len(words) + 1 :])
+    known["multipliers"] = values["multipliers"].reshape(*batch, m)
+    derived = iter(zip(outputs[3:], kernel.outputs[3:], strict=True))
     blocks = {}
     for name in names:
-        for word in words:
-            blocks[word, name] = next(derived).reshape(*batch, known[word].shape[-1], -1)
+        for word in ("acceleration", "multipliers"):
+            block, port = next(derived)
+            blocks[word, name] = block.reshape(*batch, known[word].shape[-1], port.cols)
     bad = ~np.isin(status, [int(code) for code in Status if code.ok])
     for array in (*known.values(), *blocks.values()):
         array[bad] = np.nan
