@@ -909,7 +909,7 @@ class Mechanism:
         step: float = 1e-3,
         hold: float | None = None,
     ) -> Any:
-        """Write a functional mock-up unit: C sources, binaries and a description in one file; return its `Unit`.
+        """Write a functional mock-up unit: C sources, binaries and a description in one file; return its `MockupUnit`.
 
         States are q and v, inputs the joint forces `tau.<coordinate>`, outputs states, `multiplier.<row>` and `status`.
 
