@@ -24,6 +24,7 @@ from dalembert.errors import (
 
 if TYPE_CHECKING:
     from dalembert import examples
+    from dalembert.ensemble import Study, ensemble, normal, uniform, values
     from dalembert.friction import (
         BearingFriction,
         Bounded,
@@ -95,6 +96,7 @@ _ON_FIRST_USE = {
     **dict.fromkeys(("KKT", "Certificate", "Diagnosis", "Solution", "Status"), "dalembert.kkt"),
     "Kernel": "dalembert.kernel",
     "examples": "dalembert.examples",
+    **dict.fromkeys(("Study", "ensemble", "normal", "uniform", "values"), "dalembert.ensemble"),
     **dict.fromkeys(("Builder", "Lagrangian", "Matrices", "Mechanism", "Placement", "System"), "dalembert.model"),
     **dict.fromkeys(_CONSTRAINTS, "dalembert.model.constraints"),
     **dict.fromkeys(_FRICTION, "dalembert.friction"),
@@ -154,6 +156,7 @@ __all__ = [
     "StaticKinetic",
     "Status",
     "Stribeck",
+    "Study",
     "System",
     "Table",
     "Tableau",
@@ -164,12 +167,19 @@ __all__ = [
     "UnsupportedError",
     "Weld",
     "__version__",
+    "ensemble",
     "examples",
     "load",
+    "normal",
     "resume",
     "scene",
     "simulate",
+    "uniform",
+    "values",
 ]
+
+_FUNCTIONS = ("ensemble", "simulate")
+"""Rooms whose one function has their name: in `da` that is the function."""
 
 
 def __getattr__(name: str) -> Any:
@@ -177,7 +187,7 @@ def __getattr__(name: str) -> Any:
     if name not in _ON_FIRST_USE:
         raise AttributeError(f"module 'dalembert' has no attribute {name!r}")
     room = import_module(_ON_FIRST_USE[name])
-    value = room if room.__name__ == f"dalembert.{name}" != "dalembert.simulate" else getattr(room, name)
+    value = room if room.__name__ == f"dalembert.{name}" and name not in _FUNCTIONS else getattr(room, name)
     globals()[name] = value
     return value
 
@@ -187,10 +197,10 @@ def __dir__() -> list[str]:
 
 
 class _Package(ModuleType):
-    """The package; importing the room `dalembert.simulate` does not hide the function of that name."""
+    """The package; importing the rooms `dalembert.simulate` and `dalembert.ensemble` does not hide their functions."""
 
     def __setattr__(self, name: str, value: Any) -> None:
-        if name != "simulate" or not isinstance(value, ModuleType):
+        if name not in _FUNCTIONS or not isinstance(value, ModuleType):
             super().__setattr__(name, value)
 
 

@@ -300,3 +300,24 @@ def test_the_demonstration_is_one_page_with_mechanisms_in_motion(tmp_path, capsy
     page = target.read_text()
     assert page.count("<iframe") == 4
     assert all(f"<h2>{k}. " in page for k in range(1, 7))
+
+
+def test_a_sweep_of_draws_goes_to_a_store_and_goes_on(tmp_path, capsys):
+    """The same command again reads the store; one for another scene is refused."""
+    store = tmp_path / "study.zarr"
+    line = ("sweep", "bouncing_ball", "--over", "restitution=uniform(0.2,0.8)", "--runs", "6", "--seed", "3")
+    code, out, _ = called(*line, "-o", str(store), capsys=capsys)
+    assert code == 0, out
+    assert "study of 6 runs (6 completed)" in out
+    assert "rebound speed: 6 runs" in out
+    (store / "done" / "c" / "0").write_bytes(b"")
+    assert called(*line, "-o", str(store), capsys=capsys) == (code, out, "")
+    table = da.scene("bouncing_ball")
+    from dalembert.ensemble import ensemble
+    from dalembert.scenes.sweep import SceneExperiment
+
+    study = ensemble.open(store, experiment=SceneExperiment(table))
+    np.testing.assert_allclose(study["rebound speed"], study["restitution"] * np.sqrt(2 * 9.81), rtol=1e-9)
+    code, _, err = called("sweep", "bouncing_ball", "--set", "height=2", "-o", str(store), capsys=capsys)
+    assert code == 2
+    assert "another scene" in err

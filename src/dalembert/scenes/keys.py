@@ -235,11 +235,13 @@ class OutputTable(SceneTable, frozen=True):
 
 
 class RangeTable(SceneTable, frozen=True):
-    """Equally spaced values of a parameter."""
+    """Values of a parameter: `count` equally spaced ones, or a distribution, of which --runs draws."""
 
-    start: float
-    stop: float
-    count: int
+    start: float | None = None
+    stop: float | None = None
+    count: int | None = None
+    normal: tuple[float, float] | None = None
+    uniform: tuple[float, float] | None = None
 
 
 class MeasureTable(SceneTable, frozen=True):

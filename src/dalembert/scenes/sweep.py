@@ -1,39 +1,50 @@
-"""Sweeps: a scene run for every combination of parameters, and a table of what was measured."""
+"""Sweeps: the study of a scene, for all combinations of parameters or for draws of them, and its table."""
 
 from __future__ import annotations
 
 import csv
 import io
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import product
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.ensemble.blocks import StudyJob
+from dalembert.ensemble.designs import Design
+from dalembert.ensemble.distributions import ListedVariable, Variable, normal, uniform
+from dalembert.ensemble.entry import ensemble
+from dalembert.ensemble.keep import Keeper, kept_of
 from dalembert.errors import DalembertError, ModelError, scene_words
 from dalembert.names import lookup
-from dalembert.progress import with_bar
-from dalembert.scenes.keys import MeasureTable, RangeTable
+from dalembert.scenes.keys import RangeTable
 from dalembert.scenes.scene import NO_PARAMETERS, Scene
 
 if TYPE_CHECKING:
+    from dalembert.ensemble.study import Study
     from dalembert.simulate.trajectory import Trajectory
 
-MOST_RUNS = 100_000
-"""Combinations of parameters that one sweep may have."""
+MOST_ROWS = 100_000
+"""Combinations of parameters that one table may have; a store takes more."""
 
-TAKEN = {
-    "max": np.max,
-    "min": np.min,
-    "last": lambda x: x[-1],
-    "first": lambda x: x[0],
-    "mean": np.mean,
-    "rms": lambda x: np.sqrt(np.mean(np.square(x))),
-    "range": np.ptp,
-}
-"""How a column of a run becomes one number. Means are over samples: give the scene an `every`."""
+
+@dataclass(frozen=True, eq=False)
+class SceneExperiment:
+    """A scene whose parameters vary."""
+
+    scene: Scene
+
+    def run(self, values: Mapping[str, Any]) -> Trajectory:
+        """Run the scene; a refusal is told in the words of scenes."""
+        try:
+            return self.scene.with_parameters(**values).run(progress=False)
+        except DalembertError as error:
+            raise ModelError(scene_words(error).splitlines()[0]) from error
+
+    def described(self) -> dict[str, str]:
+        """Return the text of the scene, and the parameters that differ from it."""
+        return {"scene": self.scene.text, "changes": repr(sorted(self.scene.changes.items()))}
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,7 +56,6 @@ class SweepRow:
     measures: Mapping[str, float]
     events: int = 0
     error: str = ""
-    trajectory: Trajectory | None = field(default=None, repr=False)
 
     def as_dict(self) -> dict[str, Any]:
         """Return the row as plain data."""
@@ -55,23 +65,41 @@ class SweepRow:
 
 @dataclass(frozen=True, eq=False)
 class Sweep:
-    """All runs of a sweep; `print` it, or take `to_csv()`."""
+    """The study of a scene as a table; `print` it, or take `to_csv()`; `study.rerun(i)` is the run of row i."""
 
     scene: Scene
-    rows: tuple[SweepRow, ...]
+    study: Study
+
+    @property
+    def rows(self) -> tuple[SweepRow, ...]:
+        """All runs."""
+        s = self.study
+        inputs, kept = ({name: s[name] for name in names} for names in (s.inputs, s.kept))
+        status, events, failed = s.status, s["event_count"], set(s.failed.tolist())
+        return tuple(
+            SweepRow(
+                {name: float(rows[i]) for name, rows in inputs.items()},
+                str(status[i]),
+                {name: float(rows[i]) for name, rows in kept.items() if status[i] != "refused"},
+                int(events[i]),
+                s.reason(i).split("\n")[0] if i in failed else "",
+            )
+            for i in range(s.runs)
+        )
 
     @property
     def ok(self) -> bool:
         """True when every run reached its end."""
-        return all(row.status in ("completed", "event") for row in self.rows)
+        return self.study.ok
 
     def to_csv(self, path: str | Path | None = None) -> str | None:
         """Write the table as CSV, or return its text."""
         stream = io.StringIO()
-        names = list(dict.fromkeys(name for row in self.rows for name in row.as_dict()))
+        rows = [row.as_dict() for row in self.rows]
+        names = list(dict.fromkeys(name for row in rows for name in row))
         writer = csv.DictWriter(stream, names, lineterminator="\n", restval="")
         writer.writeheader()
-        writer.writerows([row.as_dict() for row in self.rows])
+        writer.writerows(rows)
         if path is None:
             return stream.getvalue()
         Path(path).write_text(stream.getvalue(), encoding="utf-8")
@@ -88,71 +116,100 @@ class Sweep:
         return "\n".join(lines)
 
 
-def combinations(scene: Scene, given: Mapping[str, Sequence[float]] | None = None) -> Iterator[dict[str, float]]:
-    """Return every combination of the values of a sweep, the last parameter first."""
+def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, Variable]:
+    """Return what varies in a sweep: values and distributions by parameter, those of the file if none are given."""
     table = scene.content.sweep
     if given is None and (table is None or not table.parameters):
         words = "there is no [sweep.parameters] in this scene, and no parameter was given to sweep over"
         known = ", ".join(scene.content.parameters)
         advice = f"--over NAME=FIRST:LAST:COUNT with one of {known}" if known else NO_PARAMETERS
         raise ModelError(f"{words}; {advice}", scene.path)
-    values: dict[str, Sequence[float]] = dict(given or {})
-    if given is None and table is not None:
-        for name, each in table.parameters.items():
-            values[name] = _spaced(each) if isinstance(each, RangeTable) else each
+    values: Mapping[str, Any] = given if given is not None else table.parameters if table is not None else {}
+    found: dict[str, Variable] = {}
     for name, each in values.items():
         if given is None and scene.content.parameters:
             with scene.at("sweep", "parameters", name):
                 lookup(name, scene.content.parameters, "parameter")
         scene.with_parameters(**{name: 0.0})
-        if not len(each):
+        if isinstance(each, RangeTable):
+            with scene.at("sweep", "parameters", name):
+                each = _in_file(each)
+        if isinstance(each, Sequence) and not len(each):
             raise ModelError(f"the sweep over {name!r} has no values", scene.source("sweep"))
-    if np.prod([float(len(each)) for each in values.values()]) > MOST_RUNS:
-        raise ModelError(f"a sweep of more than {MOST_RUNS} runs", scene.source("sweep"))
-    for combination in product(*values.values()):
-        yield dict(zip(values, map(float, combination), strict=True))
+        found[name] = each if isinstance(each, Variable) else ListedVariable(rows=np.array(each, float))
+    return found
 
 
-def _spaced(table: RangeTable) -> Sequence[float]:
+def _in_file(table: RangeTable) -> Variable | Sequence[float]:
+    """Return what a table of [sweep.parameters] says: equally spaced values, or a distribution."""
+    spaced = [table.start, table.stop, table.count]
+    ways = [all(x is not None for x in spaced), table.normal is not None, table.uniform is not None]
+    if sum(ways) != 1 or (not ways[0] and any(x is not None for x in spaced)):
+        raise ModelError(
+            "a parameter of a sweep has start, stop and count, or normal = [mean, deviation], or uniform = [low, high]"
+        )
+    if table.normal is not None:
+        return normal(*table.normal)
+    if table.uniform is not None:
+        return uniform(*table.uniform)
+    assert table.start is not None
+    assert table.stop is not None
+    assert table.count is not None
     if table.count < 1:
         raise ModelError(f"count = {table.count} of a sweep must be at least 1")
     return np.linspace(table.start, table.stop, table.count).tolist()
 
 
-def sweep(scene: Scene, given: Mapping[str, Sequence[float]] | None = None, keep: bool = False) -> Sweep:
-    """Run a scene for every combination of its sweep; a run that fails is a row with its reason.
+def sweep_job(
+    scene: Scene, given: Mapping[str, Any] | None = None, runs: int | None = None, seed: int = 0, design: str = "random"
+) -> StudyJob:
+    """Return the description of a sweep as a study; the names of what is measured are tried on its first run."""
+    variables = swept(scene, given)
+    points = Design.of(design, seed, runs, variables)
+    table = scene.content.sweep
+    measures = {} if table is None else table.measure
+    keep = tuple(Keeper(name, each.of, each.take, norm=True) for name, each in measures.items())
+    job = StudyJob(SceneExperiment(scene), points, keep, {each.name: () for each in keep})
+    first = job.outcome(0) if keep else None
+    if first is not None and first.run is not None:
+        with scene.at("sweep", "measure"):
+            kept_of(first.run, keep, None)
+    return job
+
+
+def sweep(
+    scene: Scene,
+    given: Mapping[str, Any] | None = None,
+    *,
+    runs: int | None = None,
+    seed: int = 0,
+    design: str = "random",
+    **options: Any,
+) -> Sweep:
+    """Run a scene for every combination of its sweep, or for draws; a run that fails is a row with its reason.
 
     Parameters
     ----------
     given
-        Values by parameter, in place of those in the file.
-    keep
-        Whether the trajectories stay with their rows.
+        Values or distributions by parameter, in place of those in the file.
+    runs, seed, design, options
+        Of `da.ensemble`: how many draws; `to=`, `executor=`, `block=`, `progress=`.
     """
-    every = list(combinations(scene, given))
-    measures = {} if scene.content.sweep is None else scene.content.sweep.measure
-    rows = [_row(scene.with_parameters(**values), values, measures, keep) for values in with_bar(every, "sweep")]
-    return Sweep(scene, tuple(rows))
+    job = sweep_job(scene, given, runs, seed, design)
+    if job.runs > MOST_ROWS and options.get("to") is None:
+        raise ModelError(
+            f"a sweep of more than {MOST_ROWS} runs needs a store: -o study.zarr (in Python to=)", scene.source("sweep")
+        )
+    return Sweep(scene, ensemble.of(job, **options))
 
 
-def _row(scene: Scene, values: dict[str, float], measures: Mapping[str, MeasureTable], keep: bool) -> SweepRow:
-    try:
-        run = scene.run(progress=False)
-    except DalembertError as error:
-        return SweepRow(values, "refused", {}, error=scene_words(error).splitlines()[0])
-    found = {name: measured(run, table, scene) for name, table in measures.items()}
-    words = "" if run.ok else run.message.split("\n")[0]
-    return SweepRow(values, run.status, found, len(run.events), words, run if keep else None)
+def resume_sweep(scene: Scene, path: str | Path, executor: Any = None, progress: bool | None = None) -> Sweep:
+    """Go on with the store of a sweep of the same scene."""
+    experiment = SceneExperiment(scene)
+    study = ensemble.open(path, experiment=experiment)
+    if study.description["experiment"] != experiment.described():
+        raise ModelError(f"{path} is the store of another scene, or of one that was changed since: choose another -o")
+    return Sweep(scene, ensemble.resume(path, executor, progress, experiment=experiment))
 
 
-def measured(run: Trajectory, table: MeasureTable, scene: Scene) -> float:
-    """Return one number of a run; "energy", "kinetic" and "potential" are quantities, too."""
-    with scene.at("sweep", "measure"):
-        parts = {"energy": "energy", "kinetic": "kinetic", "potential": "potential", "heat": "heat", "work": "work"}
-        if table.of in parts:
-            column = run.energy.total if table.of == "energy" else getattr(run, table.of)
-        else:
-            column = np.asarray(run[table.of])
-    if column.ndim > 1:
-        column = np.linalg.norm(column, axis=1)
-    return float(TAKEN[table.take](column))
+__all__ = ["SceneExperiment", "Sweep", "SweepRow", "resume_sweep", "sweep", "sweep_job", "swept"]

@@ -170,6 +170,19 @@ class JointForceHistory(JointForces):
         weights[1:] += steps / 2
         return weights / weights.sum() if weights.sum() > 0.0 else np.full(self.t.size, 1.0 / max(self.t.size, 1))
 
+    @property
+    def peak_sizes(self) -> dict[str, tuple[float, float]]:
+        """The largest force (N) and moment (N m) of every joint; what is rounding beside the largest of all is zero."""
+        peaks = self.peaks
+        largest = [np.nanmax([peak[k] for peak in peaks.values()], initial=0.0) for k in (0, 2)]
+        return {
+            name: (
+                0.0 if peak.force < ROUNDING * largest[0] else float(peak.force),
+                0.0 if peak.moment < ROUNDING * largest[1] else float(peak.moment),
+            )
+            for name, peak in peaks.items()
+        }
+
     def __str__(self) -> str:
         width = max((len(name) for name in self), default=5)
         head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}"
@@ -178,10 +191,9 @@ class JointForceHistory(JointForces):
         for name in self.contacts:
             free = np.array(COMPONENTS)[~self[name].unique.all(axis=0)]
             open_ones |= {name: tuple(free.tolist())} if free.size else {}
-        peaks = self.peaks
-        largest = [np.nanmax([peak[k] for peak in peaks.values()], initial=0.0) for k in (0, 2)]
+        peaks, all_sizes = self.peaks, self.peak_sizes
         for name, peak in peaks.items():
-            sizes = [0.0 if peak[k] < ROUNDING * most else peak[k] for k, most in zip((0, 2), largest, strict=True)]
+            sizes = all_sizes[name]
             load = self.equivalent_load(name)
             mark = f"  not unique: {', '.join(open_ones[name])}" if name in open_ones else ""
             lines.append(

@@ -78,10 +78,11 @@ def solved(forward: ca.Function) -> ca.Function:
     """Return forward dynamics of an open tree with the outputs of constrained mechanisms: no multipliers, a status."""
     import casadi as ca
 
-    inputs = [*forward.sx_in(), ca.SX.sym("t")]
-    (a,) = forward.call(inputs[:-1])
+    inputs, names = forward.sx_in(), forward.name_in()
+    (a,) = forward.call(inputs)
     outputs = {"acceleration": a, "multipliers": ca.SX(0, 1), "status": status_of_numbers(a)}
-    return ca.Function("forward", inputs, list(outputs.values()), ["q", "v", "tau", "t"], list(outputs))
+    inputs, names = [*inputs[:3], ca.SX.sym("t"), *inputs[3:]], [*names[:3], "t", *names[3:]]  # parameters stay last
+    return ca.Function("forward", inputs, list(outputs.values()), names, list(outputs))
 
 
 def _alone(algorithm: Algorithm, *args: Any) -> list[Any]:

@@ -95,9 +95,9 @@ def with_bearings(
     shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], np.shape(t))
     tau, v, q = (np.broadcast_to(x, (*shape, x.shape[-1])) for x in (tau, v, q))
     flat = [x.reshape(-1, x.shape[-1]) for x in (q, v)]
-    rows = [each.rows(mechanism, flat[0]) for each in several]
+    rows = [bearing.rows(mechanism, flat[0]) for bearing in several]
     signs = np.array([np.sign(np.einsum("nj,nj->n", row, flat[1])) for row in rows])
-    at_rest = [each.name for each, sign in zip(several, signs, strict=True) if (sign == 0.0).any()]
+    at_rest = [bearing.name for bearing, sign in zip(several, signs, strict=True) if (sign == 0.0).any()]
     if at_rest:
         raise ModelError(
             f"the bearing of {at_rest[0]!r} is at rest: whether it sticks depends on the run before; give it a "
@@ -108,12 +108,12 @@ def with_bearings(
     def loads(extra: Any) -> list[Array]:
         forces = joint_forces(mechanism, q, v, tau + extra, t, "child", flexible)
         refuse_open_loads(forces, several)
-        return [each.load(forces) for each in several]
+        return [bearing.load(forces) for bearing in several]
 
     F = loads(0.0)
     moved = [loads(row) for row in forces_along]
     G = np.array([[one - F[i] for one in column] for i, column in enumerate(zip(*moved, strict=True))])
-    factors = np.array([each.factor for each in several])
+    factors = np.array([bearing.factor for bearing in several])
     answers = [friction_torques(signs[:, k], factors, np.array(F)[:, k], G[:, :, k]) for k in range(signs.shape[1])]
     torque = np.array([x for x, _ in answers]).reshape(*shape, len(several))
     sure = np.array([one for _, one in answers]).reshape(shape)
@@ -121,10 +121,12 @@ def with_bearings(
     solution = mechanism.forward(q, v, tau + sum(acting[..., i, None] * row for i, row in enumerate(forces_along)), t)
     known = MotionSamples.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, tau)
     turns = {
-        each.name: acting[..., i].reshape(-1) for i, each in enumerate(several) if isinstance(each.motion, LoopHinge)
+        bearing.name: acting[..., i].reshape(-1)
+        for i, bearing in enumerate(several)
+        if isinstance(bearing.motion, LoopHinge)
     }
     forces = replace(known, torques=turns).joint_forces("child", flexible)
-    return _judged(forces, sure, {each.name: torque[..., i] for i, each in enumerate(several)}).in_axes(axes)
+    return _judged(forces, sure, {bearing.name: torque[..., i] for i, bearing in enumerate(several)}).in_axes(axes)
 
 
 def friction_torques(s: Array, factors: Array, F: Array, G: Array) -> tuple[Array, bool]:
@@ -151,13 +153,13 @@ def friction_torques(s: Array, factors: Array, F: Array, G: Array) -> tuple[Arra
 
 def refuse_open_loads(forces: JointForces, bearings: list[Bearing]) -> None:
     """Refuse a load that redundant constraints leave open: friction would follow a choice, and so would the motion."""
-    for each in bearings:
-        across = np.linalg.norm(forces[each.name].family[..., :3] - (
-            forces[each.name].family[..., :3] @ each.axis)[..., None] * each.axis, axis=-1)  # fmt: skip
+    for bearing in bearings:
+        across = np.linalg.norm(forces[bearing.name].family[..., :3] - (
+            forces[bearing.name].family[..., :3] @ bearing.axis)[..., None] * bearing.axis, axis=-1)  # fmt: skip
         sizes = np.linalg.norm(forces.family[..., :3], axis=-1).max(axis=-1, initial=0.0)
         if (across > np.sqrt(ROUNDING) * sizes).any():
             raise ModelError(
-                f"the load of {each.name!r} is not unique, so that its friction and the motion with it are not; "
+                f"the load of {bearing.name!r} is not unique, so that its friction and the motion with it are not; "
                 "flexible={...} gives stiffnesses that decide it"
             )
 

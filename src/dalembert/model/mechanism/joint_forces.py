@@ -159,7 +159,7 @@ class JointForces(Mapping[str, JointForce]):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of joints, loops, constraints and springs."""
-        return tuple(each.name for each in self.table)
+        return tuple(place.name for place in self.table)
 
     @property
     def force(self) -> Float[Array, "*batch k 3"]:

@@ -15,11 +15,11 @@ import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.description import content_key
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Joint
 from dalembert.model.mechanism.placement import Placement
+from dalembert.model.mechanism.tree_text import content_key
 from dalembert.names import lookup, near_matches
 from dalembert.types import Array
 
@@ -29,7 +29,8 @@ if TYPE_CHECKING:
 
 TAKE_PARAMETERS = (
     "forward", "inverse", "mass_matrix", "bias", "gravity", "energy", "kinematics", "constraint", "constraint_velocity",
-    "constraint_jacobian", "constraint_drift", "impact", "forward_derivatives", "impact_derivatives",
+    "constraint_jacobian", "constraint_drift", "impact", "forward_derivatives", "inverse_derivatives",
+    "impact_derivatives", "project_step", "project_velocity",
 )  # fmt: skip
 """Requests that take parameters; being here is being tested."""
 
@@ -88,6 +89,11 @@ def place_of(mechanism: Mechanism, part: str) -> Placement:
     return lookup(part, named, "joint or frame").placement
 
 
+def _unmoved(mechanism: Mechanism, part: str) -> Array:
+    place_of(mechanism, part)
+    return np.zeros(6)
+
+
 def _length(mechanism: Mechanism, part: str) -> float:
     length = float(np.linalg.norm(place_of(mechanism, part).position))
     if length == 0.0:
@@ -98,14 +104,27 @@ def _length(mechanism: Mechanism, part: str) -> float:
 
 
 def _with_position(mechanism: Mechanism, part: str, x: Array) -> Mechanism:
-    def moved(old: Placement) -> Placement:
-        return Placement(old.rotation, np.asarray(x, dtype=float))
+    return _with_placement(mechanism, part, lambda old: Placement(old.rotation, np.asarray(x, dtype=float)))
 
+
+def _with_placement(mechanism: Mechanism, part: str, moved: Callable[[Placement], Placement]) -> Mechanism:
     if part in mechanism._joint_index:
         joints = tuple(replace(j, placement=moved(j.placement)) if j.name == part else j for j in mechanism.joints)
         return replace(mechanism, joints=joints)
     frames = tuple(replace(f, placement=moved(f.placement)) if f.name == part else f for f in mechanism.frames)
     return replace(mechanism, frames=frames)
+
+
+def _with_geometry(mechanism: Mechanism, part: str, x: Array) -> Mechanism:
+    """Return the mechanism with a joint or frame slid by x[:3] along its axes, then turned about them by x[3:]."""
+
+    def moved(old: Placement) -> Placement:
+        turns = Placement(np.eye(3), np.asarray(x[:3], dtype=float))
+        for k in range(3):
+            turns = turns @ Placement.from_rpy(tuple(float(x[3 + k]) if i == k else 0.0 for i in range(3)), (0, 0, 0))
+        return old @ turns
+
+    return _with_placement(mechanism, part, moved)
 
 
 def _with_length(mechanism: Mechanism, part: str, x: Array) -> Mechanism:
@@ -155,13 +174,16 @@ PARAMETER_KINDS: dict[str, ParameterKind] = {
     ),
     "length": ParameterKind(1, _length, _with_length),
     "position": ParameterKind(3, lambda mechanism, part: place_of(mechanism, part).position, _with_position),
+    "geometry": ParameterKind(6, _unmoved, _with_geometry),
     "stiffness": _of_joint("stiffness"),
     "damping": _of_joint("damping"),
     "armature": _of_joint("armature"),
     "rest": ParameterKind(1, _spring_rest, _of_joint("rest").changed),
 }
 """Kinds of parameters. A mass varies with centre and moments about it held; a length is the distance of a joint or
-frame from the origin of the body that it is on, its direction held; moments of "inertia" are about the body's origin.
+frame from the origin of the body that it is on, its direction held; moments of "inertia" are about the body's origin;
+"geometry" displaces a joint or frame from where it stands: three slides along its own axes, then turns about x, y and
+z, so that a derivative at zero is that by the placement's tangent [linear; angular].
 """
 
 
@@ -197,12 +219,12 @@ class SymbolicMechanism(Mechanism):
 
         from dalembert.model.parameters import Parameters
 
-        given = {}
+        symbols = {}
         for number, name in enumerate(self.symbolic):
             kind, part = split_name(name)
-            found = PARAMETER_KINDS[kind]
-            given[name] = (ca.SX.sym(f"p{number}", found.size), found.value(self, part))
-        return Parameters.of(given)
+            number_kind = PARAMETER_KINDS[kind]
+            symbols[name] = (ca.SX.sym(f"p{number}", number_kind.size), number_kind.value(self, part))
+        return Parameters.of(symbols)
 
     @property
     def parameter_column(self) -> Any:
@@ -212,6 +234,61 @@ class SymbolicMechanism(Mechanism):
     @cached_property
     def _content(self) -> str:
         return content_key(super()._content, self.symbolic)
+
+
+class BoundKernel:
+    """A kernel whose last input, the parameters, has its values; all else is the kernel's."""
+
+    def __init__(self, kernel: Kernel, values: Array) -> None:
+        self.kernel, self.values, self._before = kernel, values, len(kernel.inputs) - 1
+
+    def _all(self, inputs: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Return inputs with the parameters, and with the time where it is left off."""
+        time = (np.zeros(1),) if len(inputs) == self._before - 1 else ()
+        return (*inputs, *time, self.values)
+
+    def __call__(self, *inputs: Any, out: Any = None) -> Any:
+        """Return one array per output, as a kernel does."""
+        return self.kernel(*self._all(inputs), out=out)
+
+    def call(self, *inputs: Any, out: Any = None) -> Any:
+        """Return all outputs and the status of every sample."""
+        return self.kernel.call(*self._all(inputs), out=out)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.kernel, name)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class BoundMechanism(Mechanism):
+    """A mechanism with other numbers that shares the kernels of all numbers: values are an input of theirs.
+
+    Attributes
+    ----------
+    nominal
+        What the kernels are traced from: it alone decides their code, whatever the values.
+    values
+        Of its parameters.
+    stamp
+        Content of this mechanism when it was made; one that was changed since has kernels of its own.
+    """
+
+    nominal: SymbolicMechanism | None = None
+    values: tuple[float, ...] = ()
+    stamp: str = ""
+
+    @property
+    def shared(self) -> SymbolicMechanism | None:
+        """What the kernels are traced from, where nothing else was changed."""
+        return self.nominal if self._content == self.stamp else None
+
+    def compile(self, what: str = "forward", **options: Any) -> Kernel:
+        """Return a kernel that has the values, made once for all of them; requests without parameters their own."""
+        nominal = self.shared
+        if nominal is None or what not in TAKE_PARAMETERS:
+            return super().compile(what, **options)
+        kernel = nominal.compile(what, **options)
+        return BoundKernel(kernel, np.array(self.values))  # type: ignore[return-value]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -239,7 +316,8 @@ class ParametricMechanism:
         for name in names:
             kind, part = split_name(name)
             PARAMETER_KINDS[kind].value(mechanism, part)
-            if (kind == "mass" and f"inertia:{part}" in names) or (kind == "length" and f"position:{part}" in names):
+            whole = {"mass": ("inertia",), "length": ("position", "geometry"), "position": ("geometry",)}
+            if any(f"{other}:{part}" in names for other in whole.get(kind, ())):
                 raise ModelError(f"{name!r} is part of another parameter that is named: leave one of them off")
         return cls(mechanism, tuple(names))
 
@@ -268,6 +346,16 @@ class ParametricMechanism:
             kind, part = split_name(name)
             mechanism = PARAMETER_KINDS[kind].changed(mechanism, part, known[name])
         return mechanism
+
+    def bind(self, values: Mapping[str, Any]) -> Mechanism:
+        """Return the mechanism with other numbers, as `at`, whose kernels are made once for all values: for sweeps.
+
+        Its numbers differ from those of `at(values)` in the last digits, since there they are constants of the code.
+        """
+        plain = self.at(values)
+        parts = {part.name: getattr(plain, part.name) for part in fields(Mechanism)}
+        packed = tuple(float(x) for x in self.parameters.pack(values))
+        return BoundMechanism(**parts, nominal=self._symbolic, values=packed, stamp=plain.content())
 
     @property
     def _ends(self) -> Array:

@@ -87,18 +87,18 @@ def admissible_velocities(mechanism: Mechanism, q: Array, v: Array, t: float) ->
         if not (np.isfinite(place).all() and np.isfinite(v[k]).all()):
             velocity[k] = np.nan
             continue
-        found = admissible_velocity(mechanism, place, v[k], t)
-        if not k and found.open:
-            _refuse_velocity(mechanism, place, v[k], t, found)
-        velocity[k] = np.nan if found.open else found.velocity
+        nearest = admissible_velocity(mechanism, place, v[k], t)
+        if not k and nearest.open:
+            _refuse_velocity(mechanism, place, v[k], t, nearest)
+        velocity[k] = np.nan if nearest.open else nearest.velocity
     return velocity
 
 
-def _refuse_velocity(mechanism: Mechanism, q: Array, v: Array, t: float, found: AdmissibleVelocity) -> None:
+def _refuse_velocity(mechanism: Mechanism, q: Array, v: Array, t: float, nearest: AdmissibleVelocity) -> None:
     """Say which rows no velocity near v obeys, and why."""
-    worst = ", ".join(f"{name!r} ({rate:.2g})" for name, rate in list(found.open.items())[:3])
+    worst = ", ".join(f"{name!r} ({rate:.2g})" for name, rate in list(nearest.open.items())[:3])
     why = "they ask for rates that contradict each other here"
-    if found.status is Status.ILL_CONDITIONED:
+    if nearest.status is Status.ILL_CONDITIONED:
         why = "the configuration is singular, and they ask for a rate that no motion has there"
     raise SolvabilityError(
         f"no admissible velocity was found: the rows {worst} stay open; {why}", mechanism.diagnose(q, v, t)

@@ -59,7 +59,7 @@ def transmissions(mechanism: Mechanism) -> tuple[Transmission, ...]:
     """Return joints, loops, constraints between frames and springs, in this order."""
     from dalembert.model.constraints.constraint import Pair
 
-    found = [
+    table = [
         Transmission(j.name, "joint", j.kind, i, j.child, j.parent, j.child_placement, j.placement)
         for i, j in enumerate(mechanism.joints)
     ]
@@ -69,24 +69,24 @@ def transmissions(mechanism: Mechanism) -> tuple[Transmission, ...]:
             one, two = (mechanism.frame(name) for name in (constraint.frame, constraint.other or mechanism.ground))
             places = one.placement @ constraint.placement, two.placement @ (constraint.at or IDENTITY)
             name, group = loops.get(constraint.label, constraint.label), "loop" if constraint.label in loops else ""
-            found.append(Transmission(name, group or "constraint", constraint.kind, i, one.body, two.body, *places))
+            table.append(Transmission(name, group or "constraint", constraint.kind, i, one.body, two.body, *places))
     for i, spring in enumerate(mechanism.springs if mechanism.passive else ()):
         one, two = mechanism.frame(spring.frame), mechanism.frame(spring.other)
-        found.append(Transmission(spring.name, "spring", "spring", i, one.body, two.body, one.placement, two.placement))
-    return _told_apart(found)
+        table.append(Transmission(spring.name, "spring", "spring", i, one.body, two.body, one.placement, two.placement))
+    return _told_apart(table)
 
 
-def _told_apart(found: list[Transmission]) -> tuple[Transmission, ...]:
+def _told_apart(table: list[Transmission]) -> tuple[Transmission, ...]:
     """Return the transmissions with names that are used once: a loop called as a joint is "loop ..."."""
-    counts = Counter(each.name for each in found)
+    counts = Counter(place.name for place in table)
     seen: Counter[str] = Counter()
     result = []
-    for each in found:
-        name = each.name
-        if counts[name] > 1 and each.group != "joint":
-            name = f"{each.group} {name}"
+    for place in table:
+        name = place.name
+        if counts[name] > 1 and place.group != "joint":
+            name = f"{place.group} {name}"
         seen[name] += 1
-        result.append(replace(each, name=name if seen[name] == 1 else f"{name} {seen[name]}"))
+        result.append(replace(place, name=name if seen[name] == 1 else f"{name} {seen[name]}"))
     return tuple(result)
 
 
@@ -160,9 +160,11 @@ def loop_hinges(mechanism: Mechanism) -> dict[str, LoopHinge]:
 def places_of(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
     """Return per transmission child and parent body, -1 for the ground, and the rotations of both frames, (k, 3, 3)."""
     table = transmissions(mechanism)
-    bodies = [[mechanism.body_index(name) for name in (each.child, each.parent)] for each in table]
+    bodies = [
+        [mechanism.body_index(name) for name in (transmission.child, transmission.parent)] for transmission in table
+    ]
     child, parent = np.array(bodies, dtype=int).reshape(-1, 2).T
     turns = [np.array([place.rotation for place in places]).reshape(-1, 3, 3) for places in (
-        [each.place for each in table], [each.parent_place for each in table]
+        [transmission.place for transmission in table], [transmission.parent_place for transmission in table]
     )]  # fmt: skip
     return child, parent, turns[0], turns[1]

@@ -41,7 +41,7 @@ from dalembert.simulate.contact.bearing_loads import BearingLaw
 from dalembert.simulate.contact.friction_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.geometry import _asked
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Plane
-from dalembert.simulate.equations.codes import _kernel, _traced
+from dalembert.simulate.equations.codes import _kernel
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -85,6 +85,7 @@ class ContactSystem:
     vectors: bool = True  # coordinates are their own velocities' integrals
     axes: bool = False
     inputs: dict[str, Array] = field(default_factory=dict)  # further inputs of the kernel, constant
+    trace: Callable[[Any], ca.Function] | None = None  # the terms of the mechanism, or of one with symbols for numbers
 
     @property
     def k(self) -> int:
@@ -299,7 +300,7 @@ def mechanism_contacts(
     kernel = _kernel(key, lambda: trace_mechanism(mechanism, pairs, rubbing), mechanism.cacheable)
     return ContactSystem(
         mechanism, mechanism.nq, mechanism.nv, tuple(mechanism.names), tuple(mechanism.holonomic), contacts, kernel,
-        vectors=False, axes=True,
+        vectors=False, axes=True, trace=lambda moving: trace_mechanism(moving, pairs, rubbing),
     )  # fmt: skip
 
 
@@ -314,15 +315,15 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: lis
     n, m = mechanism.nv, len(mechanism.names)
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", n), ca.SX.sym("t")
     outputs: dict[str, ca.SX] = {
-        "M": ca.vec(_traced(mechanism, "mass_matrix")(q)),
-        "bias": _traced(mechanism, "bias")(q, v),
+        "M": ca.vec(_of(mechanism, "mass_matrix")(q)),
+        "bias": _of(mechanism, "bias")(q, v),
     }
     if m:
-        A = ca.reshape(_traced(mechanism, "constraint_jacobian")(q, t), m, n)
-        outputs |= {"A": ca.vec(A.T), "drift": _traced(mechanism, "constraint_drift")(q, v, t)}
+        A = ca.reshape(_of(mechanism, "constraint_jacobian")(q, t), m, n)
+        outputs |= {"A": ca.vec(A.T), "drift": _of(mechanism, "constraint_drift")(q, v, t)}
         if any(mechanism.holonomic):
-            outputs["phi"] = _traced(mechanism, "constraint")(q, t)
-        outputs["psi"] = _traced(mechanism, "constraint_velocity")(q, v, t)
+            outputs["phi"] = _of(mechanism, "constraint")(q, t)
+        outputs["psi"] = _of(mechanism, "constraint_velocity")(q, v, t)
     frames: dict[str, tuple[ca.SX, ...]] = {}
     for pair in pairs:
         for ball in (pair.ball, pair.other):
@@ -353,17 +354,28 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: lis
         }  # fmt: skip
     if balls:
         outputs["balls"] = ca.vertcat(*balls)
+    symbols = {"q": q, "v": v, "t": t}
+    if mechanism.parameter_column is not None:
+        symbols["parameters"] = mechanism.parameter_column
     return ca.Function(
-        "contact_terms", [q, v, t], [ca.densify(e) for e in outputs.values()], ["q", "v", "t"], list(outputs)
+        "contact_terms", list(symbols.values()), [ca.densify(e) for e in outputs.values()], list(symbols), list(outputs)
     )
+
+
+def _of(mechanism: Any, what: str, **options: Any) -> Callable[..., Any]:
+    """Return a request's function of the state, the symbols of the mechanism's parameters put in where it has any."""
+    function = _asked(mechanism, what, **options)
+    if "parameters" not in function.name_in():
+        return function
+    return lambda *state: function(*state, mechanism.parameter_column)
 
 
 def _frame(mechanism: Any, name: str, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ...]:
     """Return R, p, J, Jw (3, n), drifts and angular velocity of a frame, in world axes."""
     n = mechanism.nv
-    R, p = _asked(mechanism, "kinematics", frame=name)(q)
-    J = ca.reshape(_asked(mechanism, "jacobian", frame=name, reference="local_world_aligned")(q), 6, n)
-    drift = _asked(mechanism, "jacobian_drift", frame=name, reference="local_world_aligned")(q, v)
+    R, p = _of(mechanism, "kinematics", frame=name)(q)
+    J = ca.reshape(_of(mechanism, "jacobian", frame=name, reference="local_world_aligned")(q), 6, n)
+    drift = _of(mechanism, "jacobian_drift", frame=name, reference="local_world_aligned")(q, v)
     return ca.reshape(R, 3, 3), ca.vec(p), J[:3, :], J[3:, :], drift[:3], drift[3:], J[3:, :] @ v
 
 

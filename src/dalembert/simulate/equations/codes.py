@@ -108,7 +108,7 @@ class Codes:
         )  # fmt: skip
         self.holonomic = int(sum(system.holonomic))
         self.python = () if form.compiled and (self.carries or form.straight) else ("rate", "close", "admit")
-        key = ("simulate", system.content())
+        key = ("simulate", form.content())
         own = system.cacheable
         law = controller.content
         rate, word = (trace_terms, "terms") if self.carries else (trace_rate, "rate")
@@ -195,16 +195,27 @@ class MechanismForm:
     """A mechanism in expressions: chart, accelerations, matrices and rows."""
 
     compiled, straight = True, True
-    parameters, values = ca.SX(0, 1), np.zeros(0)
 
     def __init__(self, mechanism: Mechanism) -> None:
-        self.mechanism = mechanism
+        nominal = getattr(mechanism, "shared", None)  # of a mechanism with bound parameters: one code for all values
+        self.mechanism = mechanism if nominal is None else nominal
+        self.parameters = ca.SX(0, 1) if nominal is None else nominal.parameter_column
+        self.values = np.zeros(0) if nominal is None else np.array(getattr(mechanism, "values", ()))
         self.nq, self.nv = mechanism.nq, mechanism.nv
         self.names, self.holonomic = mechanism.names, mechanism.holonomic
+
+    def content(self) -> str:
+        """Return the key of what the codes are made of."""
+        return self.mechanism.content()
 
     def traced(self, what: str) -> ca.Function:
         """Return a request's function with dense outputs."""
         return _traced(self.mechanism, what)
+
+    def _of(self, what: str, p: ca.SX, *inputs: ca.SX) -> Any:
+        """Return a request at expressions; parameters are its last input, where there are some."""
+        function: Any = self.traced(what)
+        return function(*inputs, *((p,) if self.parameters.numel() else ()))
 
     def chart(self, base: ca.SX, x: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
         """Return q and x' at the coordinates x around `base`."""
@@ -212,8 +223,7 @@ class MechanismForm:
 
     def accelerations(self, q: ca.SX, v: ca.SX, tau: ca.SX, t: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
         """Return acceleration, multipliers and status as expressions."""
-        forward: Any = self.traced("forward")
-        a, lam, status = forward(q, v, tau, t)
+        a, lam, status = self._of("forward", p, q, v, tau, t)
         return (a, lam, status) if self.names else (a, lam, ca.SX(0))  # loops look at numbers themselves
 
     def power(self, q: ca.SX, v: ca.SX, tau: ca.SX, t: ca.SX, p: ca.SX) -> ca.SX:
@@ -224,17 +234,17 @@ class MechanismForm:
         """Return a matrix or the rows at expressions."""
         match what:
             case "mass":
-                return self.traced("mass_matrix")(q)
+                return self._of("mass_matrix", p, q)
             case "bias":
-                return self.traced("bias")(q, v)
+                return self._of("bias", p, q, v)
             case "jacobian":
-                return ca.reshape(self.traced("constraint_jacobian")(q, t), len(self.names), self.nv)
+                return ca.reshape(self._of("constraint_jacobian", p, q, t), len(self.names), self.nv)
             case "drift":
-                return self.traced("constraint_drift")(q, v, t)
+                return self._of("constraint_drift", p, q, v, t)
             case "rate":
-                return self.traced("constraint_velocity")(q, v, t)
+                return self._of("constraint_velocity", p, q, v, t)
             case _:
-                return self.traced("constraint")(q, t)
+                return self._of("constraint", p, q, t)
 
 
 def form_of(system: Any) -> Any:

@@ -211,13 +211,13 @@ def describe(session: Session) -> dict[str, Any]:
         "schema": SCHEMA,
         "dalembert": __version__,
         "system_name": m.name,
-        "system": _system_text(m),
+        "system": system_text(m),
         "content": m.content(),
         "settings": as_text(asdict(session.settings)),
-        "force": _text(session.controller.given),
-        "events_asked": _text(events),
-        "contacts": _text(session.extra.get("contacts")),
-        "options": _text(session.extra.get("options", {})),
+        "force": stored_text(session.controller.given),
+        "events_asked": stored_text(events),
+        "contacts": stored_text(session.extra.get("contacts")),
+        "options": stored_text(session.extra.get("options", {})),
         "q": as_text(session.q),
         "v": as_text(session.v),
         "notes": as_text([list(item) for item in session.ignored]),
@@ -226,16 +226,17 @@ def describe(session: Session) -> dict[str, Any]:
     }
 
 
-def _system_text(m: Any) -> str:
+def system_text(m: Any) -> str:
     """Return a system as text; a Lagrangian's contacts are expressions and laws, which are not stored."""
     if not isinstance(m, LagrangianSystem):
-        return _text(m)
+        return stored_text(m)
     if m.given.contacts or m.given.unilateral:
         return f"{MISSING}a Lagrangian with contacts, whose laws may be code"
-    return _text(as_data(m))
+    return stored_text(as_data(m))
 
 
-def _text(value: Any) -> str:
+def stored_text(value: Any) -> str:
+    """Return JSON that can be read back, or why there is none, after `MISSING`."""
     try:
         text = as_text(value)
         from_text(text)

@@ -301,7 +301,9 @@ def scalars(column: Any) -> list[Scalar]:
 
 
 def expression(values: Any) -> ca.SX:
-    """Return lists of scalars as an expression; an empty list is a column without rows."""
+    """Return lists of scalars as an expression; an empty list is a column without rows, an expression itself."""
+    if isinstance(values, ca.SX):
+        return values
     return as_expression(values) if values else ca.SX(0, 1)
 
 

@@ -1,0 +1,290 @@
+"""`da.ensemble`: one system, many runs; begun, resumed, opened, and planned before it is paid for."""
+
+from __future__ import annotations
+
+import os
+import time
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+from dalembert.checks import whole_number
+from dalembert.ensemble.blocks import RunColumns, StudyJob, versions, with_shapes
+from dalembert.ensemble.designs import Design, design_of
+from dalembert.ensemble.executors import Driver, ThreadWorkers, Workers, available_cores, workers_of
+from dalembert.ensemble.experiment import Experiment, SystemExperiment, experiment_of, split_parameters, split_start
+from dalembert.ensemble.keep import keepers, keepers_of
+from dalembert.ensemble.plan import StudyPlan, block_of, duration_words, pilot
+from dalembert.ensemble.store import SCHEMA, StoredColumns, block_size, create
+from dalembert.ensemble.study import MemoryColumns, Study
+from dalembert.errors import ModelError
+from dalembert.progress import ProgressBar
+
+MOST_IN_MEMORY = 2 * 2**30
+"""Bytes that a study without a store may hold."""
+
+
+class StudyProgress(ProgressBar):
+    """The bar of a study: runs done, rate, remaining time, runs by status."""
+
+    def __init__(self, runs: int, done: int, progress: bool | None) -> None:
+        super().__init__("runs", 0, runs, asked=bool(progress))
+        self.at, self.already, self.counts = done, done, Counter()
+        self.silent = progress is False
+
+    def add(self, counts: Counter[str]) -> None:
+        """Count the runs of a block."""
+        self.counts += counts
+        if not self.silent:
+            self(self.at + sum(counts.values()))
+        else:
+            self.at += sum(counts.values())
+
+    @property
+    def place(self) -> str:
+        """Where the study is, in words."""
+        seconds = max(time.monotonic() - self.begun, 1e-9)
+        rate = (self.at - self.already) / seconds
+        words = f"{self.at:.0f} of {self.end:.0f}"
+        if rate > 0.0:
+            words += f", {rate:.3g} runs/s, {duration_words((self.end - self.at) / rate)} left"
+        counts = ", ".join(f"{count} {word}" for word, count in self.counts.most_common())
+        return f"{words}; {counts}" if counts else words
+
+
+class EnsembleCall:
+    """Runs of one system, from one to ten million: `da.ensemble(...)`, `.resume`, `.open`, `.plan`."""
+
+    def __call__(
+        self,
+        system: Any,
+        duration: float,
+        q: Any = None,
+        v: Any = None,
+        *,
+        runs: int | None = None,
+        seed: int = 0,
+        parameters: Mapping[str, Any] | None = None,
+        design: str = "random",
+        keep: Any = None,
+        record_events: bool = False,
+        to: str | Path | None = None,
+        overwrite: bool = False,
+        executor: Any = None,
+        block: int | None = None,
+        project: bool = False,
+        progress: bool | None = None,
+        **options: Any,
+    ) -> Study:
+        """Simulate a system many times, with other starts and parameters.
+
+        Parameters
+        ----------
+        system
+            What `da.simulate` takes, or a function that makes it of the parameters: `make(k=3.0)`.
+        duration, options
+            As of `da.simulate`. `method="auto"` is decided run by run.
+        q, v
+            The start: the same for all runs, a distribution (`da.normal`, `da.uniform`), one row per run (runs, n), a
+            function of a generator, or a dict by coordinate of numbers and distributions (of `scipy.stats`, too).
+        runs, seed
+            How many; without `runs` all combinations of the lists. Run i depends on seed and i alone.
+        parameters
+            Values by name: numbers, distributions, lists (all combinations), `da.values` (one after the other). Those
+            of a Lagrangian, of `Mechanism.with_parameters` ("mass:load"), or arguments of the function.
+        design
+            "random", "sobol", "halton", "latin", "saltelli" (for Sobol indices, runs = N (inputs + 2)).
+        keep
+            What is kept of a run, by name: `{"end": "q", "peak": ("hinge", "max"), "path": ("q", times), "mine":
+            lambda run: ...}`; the last q and v by default.
+        record_events
+            Keep every event, not their number alone.
+        to, overwrite
+            A store, "study.zarr", written block by block; `da.ensemble.resume` goes on with it.
+        executor
+            None: threads. A number: processes. A `concurrent.futures.Executor` (MPI, Slurm), or a
+            `dask.distributed.Client`.
+        block
+            Runs of a block; by default some ten seconds of work.
+        project
+            Put every start on the constraints (`system.project`) before the run.
+
+        Returns
+        -------
+        Study
+            With a status and a reason for every run: none of them raises.
+        """
+        job = self.job(
+            system, duration, q, v, runs=runs, seed=seed, parameters=parameters, design=design, keep=keep,
+            record_events=record_events, project=project, **options,
+        )  # fmt: skip
+        return self.of(job, to=to, overwrite=overwrite, executor=executor, block=block, progress=progress)
+
+    def job(
+        self, system: Any, duration: float, q: Any = None, v: Any = None, *, runs: Any = None, seed: int = 0,
+        parameters: Mapping[str, Any] | None = None, design: str = "random", keep: Any = None,
+        record_events: bool = False, project: bool = False, **options: Any,
+    ) -> StudyJob:  # fmt: skip
+        """Return the description of a study, checked; nothing is run."""
+        for word in ("file", "on_step"):
+            if options.get(word) is not None:
+                raise ModelError(f"{word}= is for one run: study.rerun(i) gives one")
+        fixed_q, of_q = split_start(q, "q", system)
+        fixed_v, of_v = split_start(v, "v", system)
+        fixed, varying = split_parameters(parameters)
+        experiment = SystemExperiment(system, duration, fixed_q, fixed_v, fixed, project, options)
+        return study_job(experiment, of_q | of_v | varying, runs, seed, design, keep, record_events)
+
+    def of(
+        self, job: StudyJob, *, to: Any = None, overwrite: bool = False, executor: Any = None, block: Any = None,
+        progress: bool | None = None,
+    ) -> Study:  # fmt: skip
+        """Run a study that is described."""
+        workers = workers_of(executor)
+        try:
+            job = replace(with_shapes(job), versions=versions(), store="" if to is None else os.path.abspath(to))
+            size = block_of(job, workers.size) if block is None else whole_number(block, "block")
+            if size < 1:
+                raise ModelError(f"block={block!r}: a block has at least one run")
+            job = replace(job, block=block_size(size) if job.store else size)
+            if job.store:
+                create(job, described(job), overwrite)
+            else:
+                refuse_too_large(job)
+            return drive(job, workers, range(job.blocks), progress)
+        finally:
+            workers.close()
+
+    @staticmethod
+    def resume(path: str | Path, executor: Any = None, progress: bool | None = None, **given: Any) -> Study:
+        """Compute what is missing in a store, and return the study.
+
+        Parameters
+        ----------
+        given
+            What a store cannot hold since it is code: `keep=` (functions), `system=` (a Lagrangian with contacts,
+            matrices, a function that makes systems), `force=`, `events=`, ...; the error names it.
+        """
+        study = EnsembleCall.open(path, **given)
+        here, then = versions(), study.job.versions
+        other = [f"{name} {here[name]} instead of {then.get(name)}" for name in here if here[name] != then.get(name)]
+        if other:
+            raise ModelError(
+                f"{path} was begun with other versions: {', '.join(other)}; runs of both would not have the same bits"
+            )
+        missing = [k for k, done in enumerate(_stored(study).done()) if not done]
+        if not missing:
+            return study
+        workers = workers_of(executor)
+        try:
+            return drive(study.job, workers, missing, progress)
+        finally:
+            workers.close()
+
+    @staticmethod
+    def open(path: str | Path, **given: Any) -> Study:
+        """Return the study in a store, complete or not; `given` as for `resume`, where runs are wanted again."""
+        columns = StoredColumns(path)
+        return Study(job_of_description(columns.description, str(Path(path).absolute()), given), columns)
+
+    def plan(
+        self, system: Any, duration: float, q: Any = None, v: Any = None, *, runs: Any, cores: int | None = None,
+        pilots: int = 20, price: float = 0.0, **options: Any,
+    ) -> StudyPlan:  # fmt: skip
+        """Return what a study will cost, from a few of its runs: seconds, bytes, blocks.
+
+        Parameters
+        ----------
+        runs, cores, price
+            Of the study that is planned: how many runs on how many cores, money per core and hour.
+        pilots
+            Runs that are timed here.
+        options
+            All others of `da.ensemble`.
+        """
+        job = self.job(system, duration, q, v, runs=int(runs), **options)
+        return pilot(job, pilots, cores or available_cores(), price)
+
+
+ensemble = EnsembleCall()
+
+
+def study_job(
+    experiment: Experiment, variables: Mapping[str, Any], runs: Any, seed: int, design: str, keep: Any,
+    record_events: bool = False,
+) -> StudyJob:  # fmt: skip
+    """Return the description of a study of any experiment."""
+    count = None if runs is None else whole_number(runs, "runs")
+    if count is not None and count < 1:
+        raise ModelError(f"runs={runs!r}: at least one is needed")
+    if whole_number(seed, "seed") < 0:
+        raise ModelError(f"seed={seed!r} must not be negative")
+    points = Design.of(design, int(seed), count, variables)
+    return StudyJob(experiment, points, keepers(keep), record_events=bool(record_events))
+
+
+def drive(job: StudyJob, workers: Workers, blocks: Any, progress: bool | None) -> Study:
+    """Have workers compute blocks; Ctrl-C ends the study with what is done."""
+    memory = None if job.store else MemoryColumns(job)
+    todo = list(blocks)
+    bar = StudyProgress(job.runs, job.runs - sum(job.ends(k)[1] - job.ends(k)[0] for k in todo), progress)
+
+    def finished(block: int, returned: Any) -> None:
+        if isinstance(returned, RunColumns):
+            assert memory is not None
+            memory.put(returned)
+            returned = returned.counts
+        bar.add(returned)
+
+    try:
+        Driver(job, workers, finished).run(todo)
+    except BaseException:
+        workers.close(at_once=True)
+        raise
+    finally:
+        bar.stop()
+    return Study(job, memory if memory is not None else StoredColumns(job.store))
+
+
+def refuse_too_large(job: StudyJob) -> None:
+    """Refuse a study without a store that would fill the memory."""
+    from dalembert.ensemble.plan import bytes_per_run
+
+    size = bytes_per_run(job) * job.runs
+    if size > MOST_IN_MEMORY:
+        raise ModelError(f'the study would take {size / 2**30:.3g} GiB of memory; give it a store: to="study.zarr"')
+
+
+def described(job: StudyJob) -> dict[str, Any]:
+    """Return a study as plain data, for its store."""
+    return {
+        "schema": SCHEMA, "versions": job.versions, "block": job.block, "record_events": job.record_events,
+        "design": job.design.described(), "keep": [each.described() for each in job.keep],
+        "shapes": {name: list(shape) for name, shape in job.shapes.items()},
+        "experiment": job.experiment.described(), "kind": type(job.experiment).__name__,
+    }  # fmt: skip
+
+
+def job_of_description(data: Mapping[str, Any], store: str, given: Mapping[str, Any]) -> StudyJob:
+    """Return the job of a store; what is code and not given is missed when it is needed."""
+    rest = {name: value for name, value in given.items() if name not in ("keep", "parameters", "experiment")}
+    functions = {**(given.get("parameters") or {}), **{name: rest.pop(name) for name in ("q", "v") if name in rest}}
+    experiment: Any = given.get("experiment")
+    if experiment is None:
+        experiment = experiment_of(data["experiment"], rest)
+    return StudyJob(
+        experiment, design_of(data["design"], functions), keepers_of(data["keep"], given.get("keep")),
+        {name: tuple(shape) for name, shape in data["shapes"].items()}, int(data["block"]), store,
+        bool(data["record_events"]), dict(data["versions"]),
+    )  # fmt: skip
+
+
+def _stored(study: Study) -> StoredColumns:
+    columns = study._columns
+    assert isinstance(columns, StoredColumns)
+    return columns
+
+
+__all__ = ["EnsembleCall", "ThreadWorkers", "ensemble"]
