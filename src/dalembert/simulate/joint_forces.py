@@ -33,6 +33,7 @@ from dalembert.simulate.contact_loads import (
     contact_loads,
     free_contact_forces,
     free_forces_at,
+    hinge_torques,
     limits_reached,
     loads_at,
     outer_forces,
@@ -169,6 +170,19 @@ class JointForceHistory(JointForces):
         weights[1:] += steps / 2
         return weights / weights.sum() if weights.sum() > 0.0 else np.full(self.t.size, 1.0 / max(self.t.size, 1))
 
+    @property
+    def peak_sizes(self) -> dict[str, tuple[float, float]]:
+        """The largest force (N) and moment (N m) of every joint; what is rounding beside the largest of all is zero."""
+        peaks = self.peaks
+        largest = [np.nanmax([peak[k] for peak in peaks.values()], initial=0.0) for k in (0, 2)]
+        return {
+            name: (
+                0.0 if peak.force < ROUNDING * largest[0] else float(peak.force),
+                0.0 if peak.moment < ROUNDING * largest[1] else float(peak.moment),
+            )
+            for name, peak in peaks.items()
+        }
+
     def __str__(self) -> str:
         width = max((len(name) for name in self), default=5)
         head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}"
@@ -177,10 +191,9 @@ class JointForceHistory(JointForces):
         for name in self.contacts:
             free = np.array(COMPONENTS)[~self[name].unique.all(axis=0)]
             open_ones |= {name: tuple(free.tolist())} if free.size else {}
-        peaks = self.peaks
-        largest = [np.nanmax([peak[k] for peak in peaks.values()], initial=0.0) for k in (0, 2)]
+        peaks, all_sizes = self.peaks, self.peak_sizes
         for name, peak in peaks.items():
-            sizes = [0.0 if peak[k] < ROUNDING * most else peak[k] for k, most in zip((0, 2), largest, strict=True)]
+            sizes = all_sizes[name]
             load = self.equivalent_load(name)
             mark = f"  not unique: {', '.join(open_ones[name])}" if name in open_ones else ""
             lines.append(
@@ -218,7 +231,8 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
         closed = (np.asarray(run.modes).reshape(run.t.size, -1) != int(Mode.OPEN)).any(axis=1)
     free, units = (None, {}) if m.nv > LARGEST_SURVEYED else free_contact_forces(run, loads)
     examined = ~closed | (free is not None)
-    forces = replace(known, external=outer_forces(m, run.q, loads), contacts=free).joint_forces()
+    outer = outer_forces(m, run.q, loads)
+    forces = replace(known, external=outer, contacts=free, torques=hinge_torques(run)).joint_forces()
     base = {each.name: getattr(forces, each.name) for each in fields(JointForces)}
     history = JointForceHistory(**base, t=run.t, contacts=loads, units=units, examined=examined)._seen()
     alone = history.contacts_unique
