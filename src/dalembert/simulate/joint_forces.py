@@ -33,6 +33,7 @@ from dalembert.simulate.contact_loads import (
     contact_loads,
     free_contact_forces,
     free_forces_at,
+    hinge_torques,
     limits_reached,
     loads_at,
     outer_forces,
@@ -236,7 +237,8 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
         closed = (np.asarray(run.modes).reshape(run.t.size, -1) != int(Mode.OPEN)).any(axis=1)
     free, units = (None, {}) if m.nv > LARGEST_SURVEYED else free_contact_forces(run, loads)
     examined = ~closed | (free is not None)
-    forces = replace(known, external=outer_forces(m, run.q, loads), contacts=free).joint_forces()
+    outer = outer_forces(m, run.q, loads)
+    forces = replace(known, external=outer, contacts=free, torques=hinge_torques(run)).joint_forces()
     base = {each.name: getattr(forces, each.name) for each in fields(JointForces)}
     history = JointForceHistory(**base, t=run.t, contacts=loads, units=units, examined=examined)._seen()
     alone = history.contacts_unique

@@ -266,6 +266,10 @@ TOUCHING = 1e-9
 DEEP = 1e-6
 """A penetration by more than this, metres, is refused at a start, and named where time steps begin with it."""
 
+SMALLEST_IN_CONTACT = 1e-4
+"""Metres. Contacts are told apart in metres: gaps of `TOUCHING`; speeds of `SLOW`, with which a body rises by 5e-8 m.
+Beside parts of this size these are 1e-5 and 5e-4; smaller ones are refused, with the advice to change units."""
+
 PENETRATION = 1e-12
 """Gaps below minus this are closed again after a time step, metres."""
 
