@@ -26,7 +26,7 @@ NAMESPACE = "dalembert"
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class EnvTask:
     """What an environment does; functions take and return batches.
 
     Attributes
@@ -75,7 +75,7 @@ class Task:
 
 
 @cache
-def light_cart_pole() -> Task:
+def light_cart_pole() -> EnvTask:
     """Return the cart-pole: its rod weighs nothing, all inertia is that of the point mass."""
     b = Builder("cart-pole")
     b.body("cart", mass=1.0, inertia=(1.0, 1.0, 1.0))
@@ -93,11 +93,11 @@ def light_cart_pole() -> Task:
         q = np.column_stack([np.zeros(n), np.full(n, np.pi)]) + rng.uniform(-0.1, 0.1, (n, 2))
         return q, rng.uniform(-0.1, 0.1, (n, 2))
 
-    return Task(b.build(), ["rail"], [10.0], observe, reward, start, lambda q, v: np.abs(q[:, 0]) > 2.4)
+    return EnvTask(b.build(), ["rail"], [10.0], observe, reward, start, lambda q, v: np.abs(q[:, 0]) > 2.4)
 
 
 @cache
-def four_bar() -> Task:
+def four_bar() -> EnvTask:
     """Return a crank that shall turn at a constant speed although the linkage it drives is heavy."""
     b = Builder("four-bar")
     parent, at = "world", 0.0
@@ -119,11 +119,11 @@ def four_bar() -> Task:
     def observe(q: Array, v: Array) -> Array:
         return np.column_stack([np.cos(q), np.sin(q), v])
 
-    return Task(mechanism, ["crank"], [30.0], observe, reward, start, horizon=250)
+    return EnvTask(mechanism, ["crank"], [30.0], observe, reward, start, horizon=250)
 
 
 @cache
-def go2_stance() -> Task:
+def go2_stance() -> EnvTask:
     """Return a quadruped on four held feet whose trunk shall stay at its height."""
     from dalembert.readers import load
 
@@ -147,10 +147,10 @@ def go2_stance() -> Task:
     def fallen(q: Array, v: Array) -> Array:
         return q[:, 2] < 0.5 * stand[2]
 
-    return Task(mechanism, driven, [20.0] * len(driven), observe, reward, start, fallen, substeps=4)
+    return EnvTask(mechanism, driven, [20.0] * len(driven), observe, reward, start, fallen, substeps=4)
 
 
-EXAMPLES: dict[str, tuple[Callable[[], Task], int]] = {
+EXAMPLES: dict[str, tuple[Callable[[], EnvTask], int]] = {
     "LightCartPole": (light_cart_pole, 500),
     "FourBar": (four_bar, 250),
     "Go2Stance": (go2_stance, 500),
@@ -158,13 +158,13 @@ EXAMPLES: dict[str, tuple[Callable[[], Task], int]] = {
 """Registered environments with their horizons; being here is being tested."""
 
 
-def _single(make: Callable[[], Task], **options: Any) -> Any:
+def _single(make: Callable[[], EnvTask], **options: Any) -> Any:
     from dalembert.bridges.gym.environment import Env
 
     return Env(make(), **options)
 
 
-def _vector(make: Callable[[], Task], num_envs: int = 1, **options: Any) -> Any:
+def _vector(make: Callable[[], EnvTask], num_envs: int = 1, **options: Any) -> Any:
     from dalembert.bridges.gym.environment import VectorEnv
 
     return VectorEnv(make(), num_envs, **options)
