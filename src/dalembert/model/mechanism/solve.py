@@ -205,8 +205,8 @@ def _open_tree(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array)
     """Return the accelerations of an open tree, and the samples without finite ones: `KKT` says why."""
     from dalembert.kkt import Status
 
-    (a, _, _), found = mechanism.compile("forward").call(q, v, force, np.zeros(1))
-    bad = found != Status.FINITE
+    (a, _, _), verdicts = mechanism.compile("forward").call(q, v, force, np.zeros(1))
+    bad = verdicts != Status.FINITE
     batch = np.broadcast_shapes(a.shape[:-1], t.shape)
     a = a if a.shape[:-1] == batch else np.broadcast_to(a, (*batch, a.shape[-1])).copy()
     status, lam = np.full(batch, int(Status.UNIQUE)), np.zeros((*batch, 0))
