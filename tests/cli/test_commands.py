@@ -11,6 +11,7 @@ import pytest
 from dalembert import __version__
 from dalembert.cli import main
 from dalembert.cli.main import COMMANDS
+from dalembert.cli.warm import ENTRIES, GROUPS
 
 SOLVABLE = 'mass = [[1, 0], [0, 0]]\nforce = [1, 0]\n[[constraint]]\nname = "slider"\nrow = [2, -1]\n'
 FREE = 'coordinates = ["crank", "rod"]\nmass = [[1, 0], [0, 0]]\nforce = [1, 0]\n'
@@ -218,8 +219,22 @@ def test_warm_refuses_what_it_does_not_know(arguments, message, capsys):
     assert message in " ".join(error.split())
 
 
+def test_every_entry_of_warm_is_run_in_one_process():
+    assert sorted(name for group in GROUPS for name in group) == sorted(ENTRIES)
+
+
 def test_warm_fills_a_folder_that_travels(tmp_path, capsys):
     code, out, _ = called("warm", "--to", str(tmp_path), "batches of block systems", capsys=capsys)
     assert code == 0
     assert out.splitlines()[0] == f"export DALEMBERT_LOOPS={tmp_path / 'loops'}"
     assert list((tmp_path / "loops").rglob("*.nbc"))
+
+
+def test_warm_names_the_entry_that_failed(monkeypatch, capsys):
+    monkeypatch.setitem(ENTRIES, "sparse elimination", "raise RuntimeError('no memory')")
+    monkeypatch.setitem(ENTRIES, "named equations in time", "import os; os._exit(3)")
+    names = ("sparse elimination", "named equations in time")
+    code, out, _ = called("warm", "--json", *names, capsys=capsys)
+    assert code == 1
+    entries = json.loads(out)["entries"]
+    assert {name: bool(entry["error"]) for name, entry in entries.items()} == dict.fromkeys(names, True)

@@ -115,3 +115,34 @@ def test_seeds_are_named_apart_from_inputs_of_the_same_name():
     np.testing.assert_allclose(forward(at, rate, seed), np.cos(at) * rate * seed, rtol=1e-15)
     with pytest.raises(ModelError, match="twice"):
         kernel.jacobian(inputs=["q", "q"])
+
+
+def test_derivatives_of_a_kernel_by_name_are_traced_once():
+    """Of a kernel that has a key, each derivative has one, too: another start with the same key builds nothing."""
+    calls = []
+
+    def build():
+        calls.append(1)
+        x, y = ca.SX.sym("x", 2), ca.SX.sym("y")
+        return ca.Function("f", [x, y], [x[0] * x[1] * ca.sin(y), x * y], ["x", "y"], ["s", "p"])
+
+    def starts():
+        kernel = Kernel.cached(["a derivative by name", str(np.random.default_rng(0).random())], build)
+        x, y = np.array([2.0, 3.0]), np.array([0.5])
+        return [
+            kernel.jvp(["x"], ["s"])(x, y, np.array([1.0, 0.0])),
+            kernel.vjp(["y"], ["s"])(x, y, np.array([1.0])),
+            kernel.vjp(["x"], ["s"])(x, y, np.array([1.0])),
+            kernel.jacobian(["x"], ["p"])(x, y),
+        ]
+
+    first = starts()
+    traced = len(calls)
+    second = starts()
+    assert len(calls) == traced
+    for a, b in zip(first, second, strict=True):
+        np.testing.assert_array_equal(a, b)
+    np.testing.assert_allclose(first[0], 3 * np.sin(0.5))
+    np.testing.assert_allclose(first[1], 6 * np.cos(0.5))
+    np.testing.assert_allclose(first[2], [3 * np.sin(0.5), 2 * np.sin(0.5)])
+    np.testing.assert_allclose(first[3], 0.5 * np.eye(2))

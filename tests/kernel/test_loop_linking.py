@@ -190,3 +190,21 @@ def test_of_two_processes_one_compiles_and_the_other_waits(tmp_path):
     go.touch()
     said = sorted(each.communicate(timeout=300)[0].strip() for each in runs)
     assert said == ["3.0 {'compiled': 1}", "3.0 {'stored': 1}", "3.0 {'stored': 1}"]
+
+
+def test_shapes_that_differ_raise_a_plain_sentence():
+    """And Numba's own message, which every loop with such a line would compile, stays that of other code."""
+    usual = loop_linking.arrayobj.raise_with_shape_context
+
+    @compiled
+    def assign(a, b):
+        a[:] = b
+
+    a = np.zeros((2, 3))
+    assign(a, np.ones((2, 3)))
+    assert a.sum() == 6.0
+    with pytest.raises(ValueError, match="assigned from an array of another shape"):
+        assign(a, np.ones((3, 2)))
+    (code,) = assign.overloads.values()
+    assert "unicode" not in code.library.get_llvm_str()
+    assert loop_linking.arrayobj.raise_with_shape_context is usual

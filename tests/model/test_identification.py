@@ -9,7 +9,7 @@ import pinocchio as pin
 import pytest
 
 import dalembert as da
-from dalembert.errors import ModelError, ShapeError
+from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.model import Inertia, Placement
 from dalembert.model.mechanism.base_parameters import parameter_names, parameter_values, random_motions
 from dalembert.model.mechanism.inertia import INERTIAL_NUMBERS
@@ -158,3 +158,22 @@ def test_bad_samples_are_refused():
         tree.identify([0.0, 0.0], np.zeros((2, tree.nq)), np.zeros((2, tree.nv)), np.zeros((2, tree.nv)))
     with pytest.raises(ModelError, match="term of joints"):
         tree.base_parameters(terms="stiction")
+
+
+def test_an_exciting_motion_tells_more():
+    """The motion that was looked for is better conditioned than random series, and keeps to the arm's limits."""
+    arm = Z1.tree()
+    found = arm.excite(8.0, samples=60, tries=60, rng=1)
+    singles = [arm.excite(8.0, samples=60, tries=1, rng=seed).condition for seed in range(4)]
+    assert found.condition < min(singles)
+    assert (found.q >= arm.lower).all()
+    assert (found.q <= arm.upper).all()
+    assert (np.abs(found.v) <= arm.velocity_limits).all()
+    step = found.t[1] - found.t[0]
+    slope = (np.roll(found.q, -1, axis=0) - np.roll(found.q, 1, axis=0)) / (2 * step)  # periodic
+    k = 2 * np.pi * 5 / 8.0
+    assert np.abs(slope - found.v).max() < 0.2 * (k * step) ** 2 * np.abs(found.v).max() + 1e-9
+    Y = np.concatenate(list(arm.compile("regressor")(found.q, found.v, found.a)))[:, list(found.base.columns)]
+    assert np.linalg.cond(Y / np.linalg.norm(Y, axis=0)) == pytest.approx(found.condition, rel=1e-6)
+    with pytest.raises(UnsupportedError, match="open trees"):
+        four_bar().excite(1.0)

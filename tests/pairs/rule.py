@@ -51,7 +51,7 @@ def refusal(motion: str, answers: str, written: str, stepper: str) -> str:
 def page() -> str:
     """Return the page of the docs."""
     numbers = {name: k + 1 for k, name in enumerate(REASONS)}
-    lines = ["# Pairs", "", *HEAD.splitlines(), ""]
+    lines = ["# Which method takes which system", "", *HEAD.splitlines(), ""]
     right = 0
     for motion in MOTIONS:
         lines += [f"## {motion[0].upper()}{motion[1:]}", "", f"| answers | written as | {' | '.join(STEPPERS)} |"]

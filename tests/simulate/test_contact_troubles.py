@@ -456,3 +456,14 @@ def test_penetration_is_a_residual_of_time_steps():
     assert ends.min() < -1e-3
     assert run.status == "inaccurate"
     assert "penetration" in run.message
+
+
+@pytest.mark.parametrize("method", [{"method": "hybrid"}, {"method": "moreau", "step": 1e-3}])
+def test_parts_too_small_for_limits_in_metres_are_refused(method):
+    """A ball of a nanometre lay still where one of a metre slid on: gaps and speeds of contacts are told in metres."""
+    b = da.Builder("ball", gravity=(0, 0, -9.81e-9))
+    b.body("ball", mass=1.0)
+    b.joint("z", "prismatic", parent="world", child="ball", axis=(0, 0, 1))
+    contact = Contact(Sphere("ball", 1e-10), Plane(), name="floor")
+    with pytest.raises(da.ModelError, match=r"1e-09 m in size(.|\n)*unit of length"):
+        da.simulate(b.build(), 0.1, [1.1e-9], contacts=[contact], **method)

@@ -150,9 +150,6 @@ def test_what_has_no_derivatives_is_refused():
     run = da.simulate(disc(), 0.1, [0.5], [0.2])
     with pytest.raises(ModelError, match="nothing to differentiate"):
         run.sensitivity("mass")
-    rubbing = da.simulate(disc(friction=0.1), 0.1, [0.5], [0.2])
-    with pytest.raises(UnsupportedError, match="dry friction"):
-        rubbing.sensitivity("q0")
     coarse = da.simulate(disc(0.0), 2.0, [0.5], [0.2], method="variational", step=0.05)
     with pytest.raises(UnsupportedError, match="misses the next one"):
         coarse.sensitivity("q0")

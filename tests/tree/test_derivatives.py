@@ -51,7 +51,7 @@ def test_open_trees_as_pinocchio(robot):
         expected = [np.array(x) for x in pin.computeABADerivatives(model, data, q, v, tau)]
         for name, block in zip(("q", "v", "force"), expected, strict=True):
             assert_close(found[f"dacceleration_d{name}"], block)
-        found = inverse(q, v, tau)
+        found = inverse(q, v, tau, 0.0)
         for name, block in zip(("q", "v", "a"), pin.computeRNEADerivatives(model, data, q, v, tau), strict=True):
             assert_close(found[f"dtau_d{name}"], np.array(block))
 
@@ -70,6 +70,35 @@ def test_springs_dampers_and_armature_take_part():
     d = disc.derivatives([0.4], [1.1], [0.5], wrt="inertia:disc")
     a = (0.5 - 0.77 - 1.2) / 0.5
     assert_close(d["acceleration", "inertia:disc"], [[0.0] * 9 + [-a / 0.5]])
+
+
+def test_inverse_dynamics_of_a_held_hand():
+    """Least joint forces beside a point that is held: differences of NumPy's least squares over Pinocchio's terms."""
+    tree, model = PANDA.tree(), PANDA.pinocchio()
+    frame = PANDA.frames[0]
+    held, data, number = tree.constrain(da.Point(frame)), model.createData(), model.getFrameId(frame)
+    rng = np.random.default_rng(5)
+    q, v, a = tree.random(rng), *rng.standard_normal((2, tree.nv))
+
+    def least(q, v, a):
+        b = pin.rnea(model, data, q, v, a).copy()
+        pin.computeJointJacobians(model, data, q)
+        pin.updateFramePlacements(model, data)
+        A = pin.getFrameJacobian(model, data, number, pin.LOCAL_WORLD_ALIGNED)[:3]
+        lam = np.linalg.lstsq(A.T, -b, rcond=None)[0]
+        return np.concatenate([b + A.T @ lam, lam])
+
+    found = traced(held, "inverse_derivatives")(q, v, a, 0.0)
+    assert da.Status(int(found["status"].item())).ok
+    both = np.concatenate([found["tau"], found["multipliers"]]).ravel()
+    assert_close(both, least(q, v, a))
+    for name, vary in (
+        ("q", lambda h, x: least(pin.integrate(model, q, h * x), v, a)),
+        ("v", lambda h, x: least(q, v + h * x, a)),
+        ("a", lambda h, x: least(q, v, a + h * x)),
+    ):
+        expected = np.array([slope(lambda h, x=x, f=vary: f(h, x)) for x in np.eye(tree.nv)]).T
+        assert_close(np.vstack([found[f"dtau_d{name}"], found[f"dmultipliers_d{name}"]]), expected, 1e-8)
 
 
 # --- contacts ---------------------------------------------------------------------------------------------------------

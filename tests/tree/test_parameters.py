@@ -10,10 +10,14 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.mechanism.parametric import PARAMETER_KINDS, TAKE_PARAMETERS, SymbolicMechanism
 from dalembert.model.requests import requests
 
-NAMES = ("mass:load", "inertia:arm", "length:elbow", "position:hand", "stiffness:elbow", "damping:rope", "rest:rope")
+NAMES = (
+    "mass:load", "inertia:arm", "length:elbow", "position:hand", "stiffness:elbow", "damping:rope", "rest:rope",
+    "geometry:hook", "geometry:ball",
+)  # fmt: skip
 VALUES = {
     "mass:load": 2.5, "inertia:arm": [1.5, 0.3, 0.1, -0.2, 0.4, 0.01, 0.5, -0.02, 0.03, 0.6], "length:elbow": 0.62,
     "position:hand": [0.31, -0.05, 0.07], "stiffness:elbow": 4.0, "damping:rope": 0.6, "rest:rope": 0.25,
+    "geometry:hook": [0.02, -0.01, 0.03, 0.2, -0.1, 0.3], "geometry:ball": [-0.03, 0.02, 0.01, 0.1, 0.4, -0.2],
 }  # fmt: skip
 
 
@@ -83,13 +87,13 @@ def test_derivatives_by_parameters(tied):
     model, rng = crane(tied), np.random.default_rng(4)
     q, v, tau = model.random(rng), rng.standard_normal(model.nv), rng.standard_normal(model.nv)
     found = traced(model, "forward_derivatives", wrt=names).call([q, v, tau, 0.0])
-    words = ["acceleration", "multipliers"] if tied else ["acceleration"]
+    words = ["acceleration", "multipliers"]
     blocks = [np.array(x) for x in found[len(words) + 1 :]]
     forward, start = (
         traced(SymbolicMechanism.of(model, names), "forward"),
         model.with_parameters(*names).parameters.pack(),
     )
-    state = [q, v, tau, *([0.0] if tied else [])]
+    state = [q, v, tau, 0.0]
 
     def end(numbers):
         return np.concatenate([np.array(x).ravel() for x in forward.call([*state, numbers])[: len(words)]])
@@ -114,7 +118,8 @@ def test_a_sweep_needs_one_kernel():
     lengths, masses = np.linspace(0.5, 2.0, 7), np.linspace(1.0, 4.0, 7)
     rows = family.parameters.pack({"length:tip": lengths, "mass:bob": masses})
     q = np.tile([0.3, 0.0], (7, 1))
-    a = family.compile("forward")(q, 0 * q, 0 * q, rows)
+    a, _, status = family.compile("forward")(q, 0 * q, 0 * q, np.zeros((7, 1)), rows)
+    assert (status == da.Status.UNIQUE).all()
     np.testing.assert_allclose(a[:, 0], -9.81 * np.sin(0.3) / lengths, rtol=1e-12)
 
 

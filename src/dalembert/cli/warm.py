@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import os
 import platform
-import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass
 from pathlib import Path
+from subprocess import PIPE, Popen
+from tempfile import TemporaryFile
 from typing import Annotated, NamedTuple
 
 import tyro
@@ -90,6 +91,8 @@ ENTRIES = {
     "bounded friction": BLOCKS + "resolve(M, [0.5, 0, 0], np.eye(3), np.zeros(3), np.ones(3))",
     "friction by reactions": BLOCKS
     + "resolve(np.eye(2), [0, -9.81], [[1.0], [0.0]], [0.0], [Reacting(0.3, 0)], A=[[0.0, 1.0]])",
+    "friction of many samples": BLOCKS + "resolve_batch(np.eye(2), np.tile([0, -9.81], (2, 1)), [[1.0], [0.0]], "
+    "np.zeros((2, 1)), [Reacting(0.3, 0)], A=[[0.0, 1.0]])",
     "batches of block systems": "import dalembert as da, numpy as np; "
     "da.KKT(np.tile(np.eye(4), (64, 1, 1)), np.tile(np.eye(4)[:2], (64, 1, 1))).solve(np.ones((64, 4)))",
     "large mechanisms": CHAIN + "m = chain(1000); m.compile('forward')(m.neutral(), np.zeros(m.nv), np.zeros(m.nv))",
@@ -101,7 +104,17 @@ ENTRIES = {
     "named equations in time, radau": LAGRANGIAN
     + "problem.integrate((0.0, 0.5), q=[1.0, 0.0], v=[0.0, 0.0], method='radau')",
 }
-"""Every way into compiled loops, by the words of its bar; each is run in a process of its own."""
+"""Every way into compiled loops, by the words of its bar."""
+
+GROUPS = (
+    ("contacts from event to event", "dry friction in time"),
+    ("smooth motion", "smooth motion, dopri5", "closed loops", "variational steps"),
+    ("stiff motion, bdf", "stiff motion, radau", "named equations in time", "named equations in time, radau",
+     "sparse elimination"),
+    ("contacts by time stepping", "bounded friction", "friction by reactions", "friction of many samples"),
+    ("large mechanisms, held", "large mechanisms", "batches of block systems"),
+)  # fmt: skip
+"""Entries that share a process: what they have in common is typed and lowered once. The longest come first."""
 
 COUNTED = """
 from dalembert.kernel import loop_cache
@@ -110,6 +123,23 @@ from dalembert.kernel import loop_cache
 import json, time
 print(json.dumps([dict(loop_cache.counts), sorted(loop_cache.loaded), time.process_time()]))
 """
+
+
+IN_TURN = """
+import json, sys, time
+from dalembert.kernel import loop_cache
+{before}
+for name, code in json.loads(sys.stdin.read()):
+    began, counts = time.process_time(), loop_cache.counts.copy()
+    error = ""
+    try:
+        exec(code, {{"__name__": name}})
+    except Exception as found:
+        error = f"{{type(found).__name__}}: {{found}}"
+    seconds = time.process_time() - began
+    print(json.dumps([name, error, dict(loop_cache.counts - counts), sorted(loop_cache.loaded), seconds]), flush=True)
+"""
+"""A process that runs entries one after the other and prints a line about each."""
 
 
 @dataclass(frozen=True)
@@ -171,29 +201,45 @@ class Warm:
         from rich.progress import Progress
 
         names, runs = self.only or tuple(ENTRIES), []
+        groups = [group for group in (tuple(n for n in group if n in names) for group in GROUPS) if group]
         with Progress(console=Console(stderr=True)) as bar, ThreadPoolExecutor(self.jobs) as pool:
             task = bar.add_task(words, total=len(names))
-            for future in as_completed([pool.submit(self._run_entry, name) for name in names]):
-                run = future.result()
+
+            def note(run: EntryRun) -> None:
                 runs.append(run)
                 result = ", ".join(f"{count} {tier}" for tier, count in sorted(run.counts.items()))
                 line = run.error or f"{result}; {run.seconds:.1f} s of the processor"
                 bar.console.print(f"{run.name}: {line}", highlight=False)
                 bar.advance(task)
+
+            for future in as_completed([pool.submit(self._run_group, group, note) for group in groups]):
+                future.result()
         return runs
 
-    def _run_entry(self, name: str) -> EntryRun:
+    def _run_group(self, names: Sequence[str], note: Callable[[EntryRun], None]) -> None:
+        """Run entries in one process; tell of each when it is done."""
         environment, before = {**os.environ, **self._folders()}, ""
         if self.shipped is not None:
             level, features = LEVELS[platform.machine().lower()]
             environment["NUMBA_CPU_NAME"] = level
             environment["NUMBA_CPU_FEATURES"] = ",".join(f"+{word}" for word in features)
             before = f"loop_cache.building.append({str(folder_below(self.shipped.resolve()))!r})"
-        code = COUNTED.format(before=before, entry=ENTRIES[name])
-        done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, env=environment)
-        if done.returncode:
-            return EntryRun(name, (done.stderr.strip().splitlines() or ["failed"])[-1], {}, (), 0.0)
-        return EntryRun(name, "", *json.loads(done.stdout.splitlines()[-1]))
+        left = list(names)
+        with TemporaryFile("w+") as errors:
+            command = [sys.executable, "-c", IN_TURN.format(before=before)]
+            with Popen(command, stdin=PIPE, stdout=PIPE, stderr=errors, text=True, env=environment) as process:
+                assert process.stdin is not None
+                assert process.stdout is not None
+                process.stdin.write(json.dumps([(name, ENTRIES[name]) for name in names]))
+                process.stdin.close()
+                for line in process.stdout:
+                    run = EntryRun(*json.loads(line))
+                    left.remove(run.name)
+                    note(run)
+            errors.seek(0)
+            last = (errors.read().strip().splitlines() or ["failed"])[-1]
+        for name in left:  # the process ended before them
+            note(EntryRun(name, last, {}, (), 0.0))
 
     def _folders(self) -> dict[str, str]:
         """Return the environment that leads to a folder of one's own."""

@@ -1,11 +1,12 @@
 """Derivatives of a kernel: CasADi differentiates the expressions sparsely, the result is compiled the same way.
 
-Elements of matrices count in C order, as in the arrays of a call.
+Elements of matrices count in C order, as in the arrays of a call. Derivatives of a kernel that was made by name
+(`Kernel.cached`, `mechanism.compile`) are stored by name, too: where they were compiled before, nothing is traced.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -78,25 +79,33 @@ def jacobian(
     CasADi colours the sparsity pattern, so the cost grows with the number of colours, not of columns
     (Gebremedhin, Manne & Pothen 2005).
     """
-    import casadi
+    pairs = [
+        (o, i)
+        for o in chosen_ports(kernel.outputs, outputs, "output")
+        for i in chosen_ports(kernel.inputs, inputs, "input")
+    ]
+    names = [f"d{kernel.outputs[o].name}_d{kernel.inputs[i].name}" for o, i in pairs]
+    known = [port.name for port in kernel.inputs]
 
-    symbols, expressions = _expressions(kernel)
-    names, blocks = [], []
-    for o in chosen_ports(kernel.outputs, outputs, "output"):
-        for i in chosen_ports(kernel.inputs, inputs, "input"):
-            names.append(f"d{kernel.outputs[o].name}_d{kernel.inputs[i].name}")
-            blocks.append(casadi.jacobian(_flat(expressions[o]), _flat(symbols[i])))
-    results = [_nonzeros(block) if sparse else block for block in blocks]
-    made = _compile(kernel, "jacobian", symbols, [port.name for port in kernel.inputs], results, names)
+    def blocks() -> tuple[list[Any], list[Any]]:
+        import casadi
+
+        symbols, expressions = _expressions(kernel)
+        return symbols, [casadi.jacobian(_flat(expressions[o]), _flat(symbols[i])) for o, i in pairs]
+
     if not sparse:
-        return made
+        return _compile(kernel, "jacobian", blocks, known, names)
+    symbols, matrices = blocks()
+    made = _compile(
+        kernel, "sparse_jacobian", lambda: (symbols, [_nonzeros(block) for block in matrices]), known, names
+    )
     patterns = [
         (
             np.array(block.sparsity().row(), np.int32),
             np.array(block.sparsity().colind(), np.int32),
             block.shape,
         )
-        for block in blocks
+        for block in matrices
     ]
     return SparseJacobian(made, patterns)
 
@@ -111,23 +120,25 @@ def directional(
     derivatives of the chosen outputs (forward) or with respect to the chosen inputs (reverse), named and shaped
     likewise.
     """
-    import casadi
-
-    symbols, expressions = _expressions(kernel)
     into = chosen_ports(kernel.inputs, inputs, "input")
     out_of = chosen_ports(kernel.outputs, outputs, "output")
-    x = casadi.vertcat(*[_flat(symbols[i]) for i in into])
-    y = casadi.vertcat(*[_flat(expressions[o]) for o in out_of])
     inner, outer = [kernel.inputs[i] for i in into], [kernel.outputs[o] for o in out_of]
     if reverse:
         inner, outer = outer, inner
-    seeds = [casadi.SX.sym(f"d{port.name}", port.rows, port.cols) for port in inner]
-    seed = casadi.vertcat(*[_flat(s) for s in seeds])
-    flat = casadi.densify(casadi.jtimes(y, x, seed, reverse))
-    results = _unflatten(flat, outer)
+
+    def products() -> tuple[list[Any], list[Any]]:
+        import casadi
+
+        symbols, expressions = _expressions(kernel)
+        x = casadi.vertcat(*[_flat(symbols[i]) for i in into])
+        y = casadi.vertcat(*[_flat(expressions[o]) for o in out_of])
+        seeds = [casadi.SX.sym(f"d{port.name}", port.rows, port.cols) for port in inner]
+        seed = casadi.vertcat(*[_flat(s) for s in seeds])
+        flat = casadi.densify(casadi.jtimes(y, x, seed, reverse))
+        return symbols + seeds, _unflatten(flat, outer)
+
     names = [port.name for port in kernel.inputs] + [f"d{port.name}" for port in inner]
-    label = "vjp" if reverse else "jvp"
-    return _compile(kernel, label, symbols + seeds, names, results, [f"d{port.name}" for port in outer])
+    return _compile(kernel, "vjp" if reverse else "jvp", products, names, [f"d{port.name}" for port in outer])
 
 
 def _expressions(kernel: Kernel) -> tuple[list[Any], list[Any]]:
@@ -191,19 +202,29 @@ def _distinct(names: Sequence[str]) -> list[str]:
 def _compile(
     kernel: Kernel,
     label: str,
-    symbols: list[Any],
+    expressions: Callable[[], tuple[list[Any], list[Any]]],
     names_in: list[str],
-    results: list[Any],
     names_out: list[str],
 ) -> Kernel:
-    """Compile derivative expressions with the options of their kernel."""
-    import casadi
+    """Compile derivatives with the options of their kernel, or load what was compiled under the same name.
 
+    `expressions` returns symbols of the inputs and the derivatives; it is called where the cache has no entry.
+    """
     options = kernel.options
     names = _distinct(names_in + names_out)
-    function = casadi.Function(
-        f"{kernel.name}_{label}", symbols, results, names[: len(names_in)], names[len(names_in) :]
-    )
-    return type(kernel)(
-        function, backend=kernel.backend, dtype=options.dtype, threads=options.threads, width=options.width
-    )
+
+    def build() -> Any:
+        import casadi
+
+        symbols, results = expressions()
+        return casadi.Function(
+            f"{kernel.name}_{label}", symbols, results, names[: len(names_in)], names[len(names_in) :]
+        )
+
+    rest: Any = {
+        "backend": kernel.backend, "dtype": options.dtype, "threads": options.threads, "width": options.width
+    }  # fmt: skip
+    parts = kernel.parts
+    if parts is None:
+        return type(kernel)(build(), **rest)
+    return type(kernel).cached([*parts, label, *names_in, "->", *names_out], build, **rest)

@@ -148,6 +148,11 @@ class Kernel:
             )
         return function
 
+    @property
+    def parts(self) -> tuple[str, ...] | None:
+        """The key that the kernel was made by (`Kernel.cached`); None: it was made from a function."""
+        return self._source.parts
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle the function and the options; the code is loaded from the cache, or compiled, where it arrives."""
         return _restore, (self._source, self.backend, self.options, self.spare)
@@ -307,9 +312,10 @@ class Kernel:
 
         Notes
         -----
-        Arrays have the kernel's dtype: float64 needs `jax.config.update("jax_enable_x64", True)`. Leading axes are a
-        batch; an input without them serves all samples. Inputs that a call of the kernel may leave off may be left off
-        here. Outputs are those of the kernel; `status` has the derivative zero.
+        A kernel of `backend="cuda"` runs on the GPU, on XLA's stream and memory. Arrays have the kernel's dtype:
+        float64 needs `jax.config.update("jax_enable_x64", True)`. Leading axes are a batch; an input without them
+        serves all samples. Inputs that a call of the kernel may leave off may be left off here. Outputs are those of
+        the kernel; `status` has the derivative zero.
         """
         return JAX_BRIDGE.to_jax(self, route)
 

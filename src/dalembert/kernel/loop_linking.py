@@ -18,6 +18,7 @@ from __future__ import annotations
 import gc
 from collections import OrderedDict
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from numba.core import compiler
@@ -27,6 +28,8 @@ from numba.core.environment import lookup_environment
 from numba.core.registry import CPUDispatcher
 from numba.core.runtime.nrt import rtsys
 from numba.core.targetconfig import ConfigStack
+from numba.extending import overload
+from numba.np import arrayobj
 
 ENVIRONMENT = "_ZN08NumbaEnv"
 """How the names begin of variables that hold the address of a function's constants."""
@@ -171,6 +174,56 @@ class LoopCompiler(compiler.Compiler):
         return super().compile_extra(func)
 
 
+# ----------------------------------------------------------------------------------------------------------------------
+# What a third of the time went to, and nobody needs.
+
+
+@contextmanager
+def without_collecting() -> Iterator[None]:
+    """Collect no garbage: what is made while a loop is compiled is needed until the end."""
+    collects = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if collects:
+            gc.enable()
+
+
+def refuse_shapes(source: Any, target: Any) -> None:
+    """Say that arrays of these shapes cannot be assigned, in a loop; see `brief_messages`."""
+    raise NotImplementedError
+
+
+@overload(refuse_shapes)
+def _refuse_shapes(source: Any, target: Any) -> Any:
+    def refuse(source: Any, target: Any) -> None:
+        raise ValueError("a part of an array is assigned from an array of another shape")
+
+    return refuse
+
+
+@contextmanager
+def brief_messages() -> Iterator[None]:
+    """Let `a[:] = b` between shapes that differ raise a plain sentence.
+
+    Numba's own has both shapes in it: numbers as text, joined lists of text, all compiled into every loop with such a
+    line, in four seconds.
+    """
+    usual = getattr(arrayobj, MISMATCH, None)
+    if usual is None:  # another release of Numba
+        yield
+        return
+    setattr(arrayobj, MISMATCH, refuse_shapes)
+    try:
+        yield
+    finally:
+        setattr(arrayobj, MISMATCH, usual)
+
+
+MISMATCH = "raise_with_shape_context"
+"""Numba's function that raises it."""
+
 INHERITED = {"_nrt": "nrt", "fastmath": "fastmath", "error_model": "error_model", "forceinline": "forceinline"}
 """Options that a function has from its caller where it has none of its own, and their names among Numba's flags."""
 
@@ -218,15 +271,12 @@ class LoopDispatcher(CPUDispatcher):
             if Compiling.entry is not None:
                 return super().compile(sig)
             codegen = self.targetctx.codegen()
-            collects = gc.isenabled()
-            gc.disable()  # a tenth of the time: what is made meanwhile is needed until the end
             rtsys.initialize(self.targetctx)  # Numba's memory management, which all libraries share: no part of one
             Compiling.entry, codegen._library_class = self, PartLibrary
             try:
-                return super().compile(sig)
+                with without_collecting(), brief_messages():
+                    return super().compile(sig)
             finally:
-                if collects:
-                    gc.enable()
                 Compiling.entry = None
                 del codegen._library_class
                 self._cache.end_turn()

@@ -229,6 +229,11 @@ class LoopedKernel(Kernel):
             "compile(..., backend='cpu') unrolls it, for as many bodies as you have patience to compile"
         )
 
+    @property
+    def parts(self) -> None:
+        """There is no entry in the cache of functions."""
+        return
+
     def __reduce__(self) -> tuple[Any, ...]:
         """Pickle what it was made from."""
         return _restored, (self._made, self.spare)

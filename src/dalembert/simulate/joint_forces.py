@@ -33,6 +33,7 @@ from dalembert.simulate.contact_loads import (
     contact_loads,
     free_contact_forces,
     free_forces_at,
+    hinge_torques,
     limits_reached,
     loads_at,
     outer_forces,
@@ -48,6 +49,10 @@ if TYPE_CHECKING:
 
 ROUNDING = 1e-12
 """Forces below this part of the largest are shown as zero: what they are is rounding."""
+
+
+COARSE = 0.01
+"""Part of a run between two samples above which its peaks are not seen: a hundred samples show a sine to 0.05 %."""
 
 
 class Peak(NamedTuple):
@@ -169,6 +174,19 @@ class JointForceHistory(JointForces):
         weights[1:] += steps / 2
         return weights / weights.sum() if weights.sum() > 0.0 else np.full(self.t.size, 1.0 / max(self.t.size, 1))
 
+    @property
+    def peak_sizes(self) -> dict[str, tuple[float, float]]:
+        """The largest force (N) and moment (N m) of every joint; what is rounding beside the largest of all is zero."""
+        peaks = self.peaks
+        largest = [np.nanmax([peak[k] for peak in peaks.values()], initial=0.0) for k in (0, 2)]
+        return {
+            name: (
+                0.0 if peak.force < ROUNDING * largest[0] else float(peak.force),
+                0.0 if peak.moment < ROUNDING * largest[1] else float(peak.moment),
+            )
+            for name, peak in peaks.items()
+        }
+
     def __str__(self) -> str:
         width = max((len(name) for name in self), default=5)
         head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}"
@@ -177,10 +195,9 @@ class JointForceHistory(JointForces):
         for name in self.contacts:
             free = np.array(COMPONENTS)[~self[name].unique.all(axis=0)]
             open_ones |= {name: tuple(free.tolist())} if free.size else {}
-        peaks = self.peaks
-        largest = [np.nanmax([peak[k] for peak in peaks.values()], initial=0.0) for k in (0, 2)]
+        peaks, all_sizes = self.peaks, self.peak_sizes
         for name, peak in peaks.items():
-            sizes = [0.0 if peak[k] < ROUNDING * most else peak[k] for k, most in zip((0, 2), largest, strict=True)]
+            sizes = all_sizes[name]
             load = self.equivalent_load(name)
             mark = f"  not unique: {', '.join(open_ones[name])}" if name in open_ones else ""
             lines.append(
@@ -189,6 +206,8 @@ class JointForceHistory(JointForces):
             )
         widest = float(np.diff(self.t).max(initial=0.0))
         samples = f"peaks are those of {self.t.size} samples, at most {widest:.3g} s apart"
+        if self.t.size > 1 and widest > COARSE * float(self.t[-1] - self.t[0]):
+            samples += "; larger ones may lie between them: every= (--every) asks for more samples"
         return "\n".join([head, *lines, samples, *([self.choice] if open_ones else [])])
 
     def plot(self, names: Sequence[str] | str | None = None, what: str = "force") -> Any:
@@ -218,7 +237,8 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
         closed = (np.asarray(run.modes).reshape(run.t.size, -1) != int(Mode.OPEN)).any(axis=1)
     free, units = (None, {}) if m.nv > LARGEST_SURVEYED else free_contact_forces(run, loads)
     examined = ~closed | (free is not None)
-    forces = replace(known, external=outer_forces(m, run.q, loads), contacts=free).joint_forces()
+    outer = outer_forces(m, run.q, loads)
+    forces = replace(known, external=outer, contacts=free, torques=hinge_torques(run)).joint_forces()
     base = {each.name: getattr(forces, each.name) for each in fields(JointForces)}
     history = JointForceHistory(**base, t=run.t, contacts=loads, units=units, examined=examined)._seen()
     alone = history.contacts_unique

@@ -266,6 +266,10 @@ TOUCHING = 1e-9
 DEEP = 1e-6
 """A penetration by more than this, metres, is refused at a start, and named where time steps begin with it."""
 
+SMALLEST_IN_CONTACT = 1e-4
+"""Metres. Contacts are told apart in metres: gaps of `TOUCHING`; speeds of `SLOW`, with which a body rises by 5e-8 m.
+Beside parts of this size these are 1e-5 and 5e-4; smaller ones are refused, with the advice to change units."""
+
 PENETRATION = 1e-12
 """Gaps below minus this are closed again after a time step, metres."""
 
@@ -301,7 +305,7 @@ ALIGNED, ALIGNING_ROUNDS = 1e-14, 60
 """When a direction of sliding has settled, and after how many rounds it is left as it is."""
 
 SHORTEST_TURN, LONGEST_TURN = 1e-6, 1e-3
-"""Bounds of the root of rtol, a tenth of which of the run is the time in which forces may turn at the onset of slip."""
+"""Bounds of sqrt(rtol). Forces may turn at the onset of slip within sqrt(rtol) / 10 of the run's duration."""
 
 OPENING, WEAK = 1e-9, 1e-12
 """Parts of the accelerations and of the forces below which they are none."""
@@ -409,3 +413,21 @@ NEAREST_FOUND = 1e-14
 INSIDE, INSIDE_PART = 1e-6, 1e-3
 """Ridges deeper in a box than the first, metres, and than the second part of its shortest edge, are inside: what a box
 of this size may sink by first-order steps."""
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Derivatives of runs.
+
+
+DERIVED_MODE = 1e-8
+"""Part of the data by which the equations of a mode may be missed where they are differentiated, and part of an
+acceleration that redundancy may leave open."""
+
+NO_JUMP = 1e-9
+"""Part of velocities or accelerations below which an event does not change them."""
+
+STRICT = 1e-6
+"""Margin, as a part, by which a contact must be on one side of its laws (stick or slip, closed or open) at an event,
+and by which modes must tell the accelerations of samples."""
+
+TRANSVERSAL = 1e-7
+"""Rate of a guard, as a part of the terms that it is summed from, below which an event is met without speed."""

@@ -252,6 +252,9 @@ def _turns(run: Trajectory) -> bool:
 # Charts: what one pair of axes shows.
 
 
+LONG_LEGEND = 9
+"""Names beside a chart of the usual height; more of them are written smaller, so that they stay beside it."""
+
 MOST_LINES = 12
 """Lines in a chart at most; those that move most are drawn."""
 
@@ -463,6 +466,7 @@ def figure_of(run: Trajectory, what: Sequence[str] | str | None) -> Any:
             last = k + 1 == len(charts) or charts[k + 1][1].across_label != chart.across_label
             _draw(axes, run, word, chart, named, last)
             named = named and (chart.across_label != "time, s" or chart.bars)
+        figure.align_ylabels()
     return figure
 
 
@@ -504,8 +508,12 @@ def _draw(axes: Any, run: Trajectory, word: str, chart: Diagram, named: bool, la
 def _finish(axes: Any) -> None:
     """Take off needless frame lines, and put the names beside the chart."""
     axes.spines[["top", "right"]].set_visible(False)
-    if any(axes.get_legend_handles_labels()[1]):
-        axes.legend(frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3, handlelength=1.6)
+    names = axes.get_legend_handles_labels()[1]
+    if any(names):
+        small = {"fontsize": "x-small", "labelspacing": 0.3} if len(names) > LONG_LEGEND else {}
+        axes.legend(
+            frameon=False, loc="upper left", bbox_to_anchor=(1.0, 1.02), borderaxespad=0.3, handlelength=1.6, **small
+        )
 
 
 def _draw_lines(axes: Any, times: Array, chart: Diagram) -> None:

@@ -7,6 +7,8 @@ Gamma transition of a variation, and of parameters, from one sample to the next.
     dq' = dv - [v, dq]          dv' = (a_q + a_u u_q) dq + (a_v + a_u u_v) dv + a_p dp
     d_k+1 = Phi_k d_k + Gamma_k dp
 
+Through contacts and dry friction: the motion in each mode, and saltation matrices at located events (`saltation.py`).
+
 The variational equations are integrated with the motion from every recorded sample to the next, all intervals side by
 side as one batch, by the method of order 8; an interval is halved until Phi does not change. The motion must arrive at
 the next sample: this is the certificate, and a run that was not smooth between samples is refused by it.
@@ -24,6 +26,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,9 +45,13 @@ if TYPE_CHECKING:
     import casadi as ca
     from jaxtyping import Float
 
+    from dalembert.simulate.saltation import ContactVariation
     from dalembert.simulate.trajectory import Trajectory
 else:
     ca = LaterModule("casadi")
+
+COEFFICIENTS = ("friction", "restitution")
+"""Numbers of a contact that a run can be differentiated by: "friction:foot", "restitution:foot"."""
 
 STARTS = ("q0", "v0")
 """Variations of the start."""
@@ -78,11 +85,16 @@ class Sensitivity(Mapping[tuple[str, str], Array]):
         Derivatives (N, nv, k) by pairs: of "q" (in tangent coordinates) and "v", by the names that were asked for.
     error
         The largest distance between the motion integrated here and the samples, in tolerances of the run.
+    event_times
+        Of impacts and changes of mode that have one: the derivatives (E, k) of their times, by name; `events` has the
+        times themselves, (E,).
     """
 
     t: Float[Array, " N"]
     blocks: dict[tuple[str, str], Array] = field(repr=False)
     error: float
+    events: Float[Array, " E"] = field(default_factory=lambda: np.zeros(0))
+    event_times: dict[str, Array] = field(repr=False, default_factory=dict)
 
     def __getitem__(self, pair: tuple[str, str]) -> Array:
         if pair not in self.blocks:
@@ -145,7 +157,13 @@ def sensitivity(run: Trajectory, wrt: str | Sequence[str]) -> Sensitivity:
         S[k + 1][:, into] += found.Gamma[k]
     for name, place in places.items():
         blocks["q", name], blocks["v", name] = S[:, :n, place], S[:, n:, place]
-    return Sensitivity(run.t, blocks, found.error)
+    told = [k for k, row in sorted(found.when.items()) if np.isfinite(row).all()]
+    times = np.zeros((len(told), sum(sizes)))
+    for e, k in enumerate(told):
+        times[e] = found.when[k][: 2 * n] @ S[k]
+        times[e, into] += found.when[k][2 * n :]
+    by_name = {name: times[:, place] for name, place in places.items()}
+    return Sensitivity(run.t, blocks, found.error, run.t[told], by_name)
 
 
 def gradient(run: Trajectory, loss: Any, wrt: str | Sequence[str]) -> Gradient:
@@ -213,11 +231,6 @@ class Variation:
         mechanism = run.moving
         if not isinstance(mechanism, Mechanism):
             raise UnsupportedError("runs of a Mechanism have derivatives; this one is of another kind of system")
-        if run.contacts:
-            raise UnsupportedError(
-                f"the run has contacts or dry friction ({', '.join(run.contacts[:3])}): its states jump at events, "
-                "and derivatives through them are not there"
-            )
         if len(run.t) < 2:
             raise ModelError(f"the run has one sample: {run.message or run.status}")
         law = run.session.controller if run.session is not None else None
@@ -236,10 +249,12 @@ class Variation:
                 sizes[name] = mechanism.nv
             elif isinstance(name, str) and name.partition(":")[0] in PARAMETER_KINDS and ":" in name:
                 sizes[name] = _parameter_size(mechanism, name)
+            elif coefficient(name) is not None and run.contacts:
+                sizes[name] = 1
             elif name not in STARTS:
                 raise ModelError(
-                    f"wrt={name!r} is nothing to differentiate a run by; there is 'q0', 'v0', 'force' and parameters "
-                    "such as 'mass:<body>'",
+                    f"wrt={name!r} is nothing to differentiate a run by; there is 'q0', 'v0', 'force', parameters such "
+                    "as 'mass:<body>' and, with contacts, 'friction:<contact>' and 'restitution:<contact>'",
                     near=near_matches(str(name), ("q0", "v0", "force")),
                 )
         if not names or len(set(names)) < len(names):
@@ -251,8 +266,17 @@ class Variation:
         """Names that are no part of the start."""
         return tuple(self.sizes)
 
+    @cached_property
+    def contact(self) -> ContactVariation | None:
+        """The run's modes and events; None where it has no contacts."""
+        from dalembert.simulate.saltation import ContactVariation
+
+        return ContactVariation(self, _force_of(self)) if self.run.contacts else None
+
     def start(self) -> dict[str, Array]:
         """Return the variation of the first state (2 nv, nv) by those of q0 and v0 that were asked for."""
+        if self.contact is not None:
+            return self.contact.start()
         m, n = self.mechanism, self.mechanism.nv
         one, none = np.eye(n), np.zeros((n, n))
         along, turning = one, none
@@ -272,6 +296,12 @@ class Variation:
         return {name: columns[name] for name in wanted}
 
 
+def coefficient(name: Any) -> tuple[str, str] | None:
+    """Return kind and contact of "friction:foot" and "restitution:foot", else None."""
+    kind, colon, contact = str(name).partition(":")
+    return (kind, contact) if colon and kind in COEFFICIENTS else None
+
+
 def _parameter_size(mechanism: Mechanism, name: str) -> int:
     """Return how many numbers a parameter is; one that would open loops is refused."""
     kind, part = split_name(name)
@@ -289,8 +319,6 @@ def motion_of(asked: Variation) -> Callable[..., tuple[Array, Array, Array, Arra
     m, n = asked.mechanism, asked.mechanism.nv
     kernel = m.compile("forward_derivatives", wrt=("q", "v", "force", *(x for x in asked.parameters if x != "force")))
     names = [port.name for port in kernel.outputs]
-    stride = 2 if m.names else 1
-    first = 3 if m.names else 2
     force = _force_of(asked)
     bracket = brackets(m)
 
@@ -298,7 +326,7 @@ def motion_of(asked: Variation) -> Callable[..., tuple[Array, Array, Array, Arra
         tau, by_q, by_v = force(t, q, v)
         found = [np.asarray(x) for x in kernel(q, v, tau, t[:, None])]
         _refuse(found[names.index("status")][:, 0].astype(int), t)
-        blocks = [x.reshape(len(t), n, -1) for x in found[first::stride]]
+        blocks = [x.reshape(len(t), n, -1) for x in found[3::2]]
         a_q, a_v, a_u, *rest = blocks
         F = np.zeros((len(t), 2 * n, 2 * n))
         F[:, :n, :n], F[:, :n, n:] = -bracket(v), np.eye(n)
@@ -383,21 +411,40 @@ def _cross(w: Array) -> Array:
 
 @dataclass(frozen=True, eq=False)
 class Transitions:
-    """Phi (N - 1, 2 nv, 2 nv), Gamma (N - 1, 2 nv, p), and how far the motion ends from the samples, in tolerances."""
+    """Phi (N - 1, 2 nv, 2 nv), Gamma (N - 1, 2 nv, p), and how far the motion ends from the samples, in tolerances.
+
+    `when` has, by the number of the sample before an event, the derivative (2 nv + p,) of its time by state and
+    parameters.
+    """
 
     Phi: Array
     Gamma: Array
     error: float
+    when: dict[int, Array]
 
 
 def transitions(asked: Variation) -> Transitions:
     """Return the transitions of a run, converged and arrived at its samples, or say why not."""
-    run, n = asked.run, asked.mechanism.nv
-    motion = motion_of(asked)
+    run, n, contact = asked.run, asked.mechanism.nv, asked.contact
     count, p = len(run.t) - 1, sum(asked.sizes.values())
     Y = np.zeros((count, 2 * n, 2 * n + p))
-    left, before = np.arange(count), np.full((count, 2 * n, 2 * n + p), np.inf)
     ends = run.q[1:].copy(), run.v[1:].copy()
+    when: dict[int, Array] = {}
+    if contact is None:
+        _converge(asked, motion_of(asked), np.arange(count), Y, ends)
+    else:
+        for intervals, mode in contact.groups():
+            _converge(asked, contact.motion(mode, brackets(asked.mechanism)), intervals, Y, ends)
+        for k in np.flatnonzero(np.diff(run.t) == 0):
+            jump = contact.jump(int(k))
+            Y[k], when[int(k)] = np.hstack([jump.state, jump.parameters]), jump.when
+    return Transitions(Y[:, :, : 2 * n], Y[:, :, 2 * n :], _arrived(asked, *ends), when)
+
+
+def _converge(asked: Variation, motion: Callable[..., Any], left: Array, Y: Array, ends: tuple[Array, Array]) -> None:
+    """Write the transitions of some intervals, and where the motion ends, with steps that are short enough."""
+    run = asked.run
+    before = np.full(Y.shape, np.inf)
     for halvings in range(MOST_HALVINGS + 1):
         q, v, Y[left] = _stepped(asked, motion, left, 2**halvings)
         ends[0][left], ends[1][left] = q, v
@@ -412,7 +459,6 @@ def transitions(asked: Variation) -> Transitions:
             f"the variation of the motion between t = {run.t[left[0]]:.9g} s and {run.t[left[0] + 1]:.9g} s does not "
             f"converge with 2^{MOST_HALVINGS} steps; record more samples (every=)"
         )
-    return Transitions(Y[:, :, : 2 * n], Y[:, :, 2 * n :], _arrived(asked, *ends))
 
 
 def _stepped(asked: Variation, motion: Callable[..., Any], intervals: Array, steps: int) -> tuple[Array, Array, Array]:

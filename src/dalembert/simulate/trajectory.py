@@ -510,13 +510,15 @@ class Trajectory:
         wrt
             "q0", "v0" (the start, along its tangent; on constraints projected onto what they allow), "force" (constant
             joint forces beside those of the run), and parameters: "mass:<body>", "inertia:<body>", "stiffness:<joint>",
-            ... as in `Mechanism.with_parameters`.
+            ... as in `Mechanism.with_parameters`; of contacts "friction:<contact>", "restitution:<contact>".
 
         Returns
         -------
         Sensitivity
-            Derivatives of "q" (in tangent coordinates) and "v". Smooth runs of a mechanism have them; runs with
-            contacts, dry friction, or joint forces that are Python functions or tables are refused with the reason.
+            Derivatives of "q" (in tangent coordinates) and "v" at the times of the samples, through impacts, stick and
+            slip by saltation matrices; `event_times` has those of the times of events. Where there is no derivative
+            (infinitely many impacts, several at once, grazing, redundant contacts that leave open which one slips)
+            the reason is said; so it is of joint forces that are Python functions or tables.
         """
         from dalembert.simulate.sensitivity import sensitivity
 

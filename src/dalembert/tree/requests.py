@@ -145,8 +145,9 @@ SOLVES = (
     Request(
         "inverse_derivatives",
         _later("inverse_derivatives"),
-        "q, v, a -> tau, then d tau/d(each of wrt) of a tree: tangent q, v, a, inertia:<body>",
-        {"wrt": ("q", "v", "a")},
+        "q, v, a, t -> tau, multipliers (m,), status (1,), then d(tau, multipliers)/d(each of wrt): tangent q, v, a, "
+        "inertia:<body> and other parameters",
+        {"wrt": ("q", "v", "a"), "actuated": None, "dtype": "float64"},
     ),
     Request(
         "regressor",

@@ -18,9 +18,9 @@ from dalembert.errors import ModelError
 from dalembert.first_use import FMI_BRIDGE, MJCF_BRIDGE, PICTURES
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism import assemble, calls, constraint_rows, joint_values, precision, project, solve
-from dalembert.model.mechanism.description import as_html, as_text, content_key
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
+from dalembert.model.mechanism.tree_text import as_html, as_text, content_key
 from dalembert.model.mechanism.validation import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
 from dalembert.names import lookup
@@ -37,7 +37,10 @@ if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.assemble import Assembly, Equilibrium
     from dalembert.model.mechanism.base_parameters import BaseParameters
+    from dalembert.model.mechanism.distribute import Distribution
+    from dalembert.model.mechanism.excite import Excitation
     from dalembert.model.mechanism.identify import Identification
+    from dalembert.model.mechanism.inverse_kinematics import InverseKinematics
     from dalembert.model.mechanism.joint_forces import JointForces
     from dalembert.model.mechanism.known_motion import InverseDynamics
     from dalembert.model.mechanism.named_derivatives import Derivatives
@@ -375,7 +378,7 @@ class Mechanism:
             child's axes; all other joints are rigid. They decide what redundant constraints leave open. Without them
             all joints give way alike.
         bearings
-            Dry friction of bearings that turn or slide, by joint of the tree: (radius in metres, coefficient) of a
+            Dry friction of bearings that turn or slide, by joint: (radius in metres, coefficient) of a
             hinge, a coefficient of a slider. The torque is coefficient x radius x load across the axis, against the
             velocity, and part of the motion; `.friction` has it. Where several torques are possible (a linkage that
             jams) the status is `DECLINED`.
@@ -658,6 +661,75 @@ class Mechanism:
         """
         return assemble.equilibrium(self, q, torque, t)
 
+    def inverse_kinematics(
+        self,
+        q0: Any,
+        tasks: Mapping[str, Any],
+        *,
+        limits: bool = True,
+        priority: Sequence[str] | None = None,
+        t: float = 0.0,
+    ) -> InverseKinematics:
+        """Find a configuration near q0 that brings frames to places; loops and constraints hold exactly.
+
+        Parameters
+        ----------
+        tasks
+            By frame, joint or body: a position (3,), a `Placement` or a 4 x 4 pose in world axes; "com": the centre of
+            mass.
+        limits
+            Whether joints with one velocity keep to their limits.
+        priority
+            Tasks in the order in which they count, each before all that come later; the others together at the end.
+
+        Returns
+        -------
+        InverseKinematics
+            `.q`, `.ok`, `.residuals`; where tasks cannot be met, the place where their squares are least (from q0 on),
+            and `.conflicts`: which loops, limits and tasks stand against them.
+        """
+        from dalembert.model.mechanism.inverse_kinematics import inverse_kinematics
+
+        return inverse_kinematics(self, q0, tasks, limits, priority, t)
+
+    def distribute(
+        self,
+        q: Any,
+        v: Any = None,
+        a: Any = None,
+        *,
+        minimise: str = "squares",
+        contacts: Sequence[str] | Mapping[str, Any] = (),
+        friction: float = 0.6,
+        actuated: Any = None,
+        t: float = 0.0,
+    ) -> Distribution:
+        """Share a motion's forces among constraints: the least squares, or the least peak, that friction cones allow.
+
+        Parameters
+        ----------
+        q, v, a
+            One state and its acceleration; at rest without them.
+        minimise
+            "squares": of all reactions; "peak": the largest reaction of a constraint, then the squares.
+        contacts
+            Constraints that can only push, by name: `Point` rows on the ground; a mapping gives their normals (3,), by
+            default the vertical.
+        friction
+            Coefficient of the contacts.
+        actuated
+            Coordinates that motors drive; "actuators": those with motors; all by default, a free base excepted.
+
+        Returns
+        -------
+        Distribution
+            Reactions by constraint, motor forces, `unique` per row, `family` of all others that do the same, `margin`
+            to the friction cones, `ok`. Needs the extra `identify` (Clarabel).
+        """
+        from dalembert.model.mechanism.distribute import distribute
+
+        return distribute(self, q, v, a, minimise, contacts, friction, actuated, t)
+
     @property
     def parameter_column(self) -> Any:
         """Symbols that stand for numbers of the model while it is traced; None: there are none."""
@@ -670,6 +742,7 @@ class Mechanism:
         ----------
         names
             "mass:<body>", "inertia:<body>" (ten numbers), "length:<joint or frame>", "position:<joint or frame>" (3),
+            "geometry:<joint or frame>" (6: slides along and turns about its own axes, zero where it stands),
             "stiffness:", "damping:", "armature:<joint>", "stiffness:", "damping:", "rest:<spring>".
 
         Returns
@@ -744,6 +817,36 @@ class Mechanism:
 
         return identify(self, t, q, v, force, a, terms, noise, actuated, consistent=consistent)
 
+    def excite(
+        self,
+        duration: float,
+        *,
+        samples: int = 200,
+        harmonics: int = 5,
+        terms: str | Sequence[str] = (),
+        tries: int = 200,
+        rng: Any = 0,
+    ) -> Excitation:
+        """Return a periodic motion of an arm, within its limits, from which `identify` can tell its parameters best.
+
+        Parameters
+        ----------
+        duration, samples, harmonics
+            Length of the period in seconds, samples in it, and terms of the Fourier series of each joint.
+        terms
+            Terms of the joints that are to be identified as well, as in `identify`.
+        tries
+            Motions that are looked at.
+
+        Returns
+        -------
+        Excitation
+            `.t`, `.q`, `.v`, `.a`, and the `condition` number of the regressor.
+        """
+        from dalembert.model.mechanism.excite import excite
+
+        return excite(self, duration, samples, harmonics, terms, tries, rng)
+
     # --- the whole ----------------------------------------------------------------------------------------------
 
     @property
@@ -806,7 +909,7 @@ class Mechanism:
         step: float = 1e-3,
         hold: float | None = None,
     ) -> Any:
-        """Write a functional mock-up unit: C sources, binaries and a description in one file; return its `Unit`.
+        """Write a functional mock-up unit: C sources, binaries and a description in one file; return its `MockupUnit`.
 
         States are q and v, inputs the joint forces `tau.<coordinate>`, outputs states, `multiplier.<row>` and `status`.
 

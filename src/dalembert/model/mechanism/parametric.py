@@ -15,11 +15,11 @@ import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.description import content_key
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Joint
 from dalembert.model.mechanism.placement import Placement
+from dalembert.model.mechanism.tree_text import content_key
 from dalembert.names import lookup, near_matches
 from dalembert.types import Array
 
@@ -29,8 +29,8 @@ if TYPE_CHECKING:
 
 TAKE_PARAMETERS = (
     "forward", "inverse", "mass_matrix", "bias", "gravity", "energy", "kinematics", "constraint", "constraint_velocity",
-    "constraint_jacobian", "constraint_drift", "impact", "forward_derivatives", "impact_derivatives",
-    "project_step", "project_velocity",
+    "constraint_jacobian", "constraint_drift", "impact", "forward_derivatives", "inverse_derivatives",
+    "impact_derivatives", "project_step", "project_velocity",
 )  # fmt: skip
 """Requests that take parameters; being here is being tested."""
 
@@ -89,6 +89,11 @@ def place_of(mechanism: Mechanism, part: str) -> Placement:
     return lookup(part, named, "joint or frame").placement
 
 
+def _unmoved(mechanism: Mechanism, part: str) -> Array:
+    place_of(mechanism, part)
+    return np.zeros(6)
+
+
 def _length(mechanism: Mechanism, part: str) -> float:
     length = float(np.linalg.norm(place_of(mechanism, part).position))
     if length == 0.0:
@@ -99,14 +104,27 @@ def _length(mechanism: Mechanism, part: str) -> float:
 
 
 def _with_position(mechanism: Mechanism, part: str, x: Array) -> Mechanism:
-    def moved(old: Placement) -> Placement:
-        return Placement(old.rotation, np.asarray(x, dtype=float))
+    return _with_placement(mechanism, part, lambda old: Placement(old.rotation, np.asarray(x, dtype=float)))
 
+
+def _with_placement(mechanism: Mechanism, part: str, moved: Callable[[Placement], Placement]) -> Mechanism:
     if part in mechanism._joint_index:
         joints = tuple(replace(j, placement=moved(j.placement)) if j.name == part else j for j in mechanism.joints)
         return replace(mechanism, joints=joints)
     frames = tuple(replace(f, placement=moved(f.placement)) if f.name == part else f for f in mechanism.frames)
     return replace(mechanism, frames=frames)
+
+
+def _with_geometry(mechanism: Mechanism, part: str, x: Array) -> Mechanism:
+    """Return the mechanism with a joint or frame slid by x[:3] along its axes, then turned about them by x[3:]."""
+
+    def moved(old: Placement) -> Placement:
+        turns = Placement(np.eye(3), np.asarray(x[:3], dtype=float))
+        for k in range(3):
+            turns = turns @ Placement.from_rpy(tuple(float(x[3 + k]) if i == k else 0.0 for i in range(3)), (0, 0, 0))
+        return old @ turns
+
+    return _with_placement(mechanism, part, moved)
 
 
 def _with_length(mechanism: Mechanism, part: str, x: Array) -> Mechanism:
@@ -156,13 +174,16 @@ PARAMETER_KINDS: dict[str, ParameterKind] = {
     ),
     "length": ParameterKind(1, _length, _with_length),
     "position": ParameterKind(3, lambda mechanism, part: place_of(mechanism, part).position, _with_position),
+    "geometry": ParameterKind(6, _unmoved, _with_geometry),
     "stiffness": _of_joint("stiffness"),
     "damping": _of_joint("damping"),
     "armature": _of_joint("armature"),
     "rest": ParameterKind(1, _spring_rest, _of_joint("rest").changed),
 }
 """Kinds of parameters. A mass varies with centre and moments about it held; a length is the distance of a joint or
-frame from the origin of the body that it is on, its direction held; moments of "inertia" are about the body's origin.
+frame from the origin of the body that it is on, its direction held; moments of "inertia" are about the body's origin;
+"geometry" displaces a joint or frame from where it stands: three slides along its own axes, then turns about x, y and
+z, so that a derivative at zero is that by the placement's tangent [linear; angular].
 """
 
 
@@ -198,12 +219,12 @@ class SymbolicMechanism(Mechanism):
 
         from dalembert.model.parameters import Parameters
 
-        given = {}
+        symbols = {}
         for number, name in enumerate(self.symbolic):
             kind, part = split_name(name)
-            found = PARAMETER_KINDS[kind]
-            given[name] = (ca.SX.sym(f"p{number}", found.size), found.value(self, part))
-        return Parameters.of(given)
+            number_kind = PARAMETER_KINDS[kind]
+            symbols[name] = (ca.SX.sym(f"p{number}", number_kind.size), number_kind.value(self, part))
+        return Parameters.of(symbols)
 
     @property
     def parameter_column(self) -> Any:
@@ -295,7 +316,8 @@ class ParametricMechanism:
         for name in names:
             kind, part = split_name(name)
             PARAMETER_KINDS[kind].value(mechanism, part)
-            if (kind == "mass" and f"inertia:{part}" in names) or (kind == "length" and f"position:{part}" in names):
+            whole = {"mass": ("inertia",), "length": ("position", "geometry"), "position": ("geometry",)}
+            if any(f"{other}:{part}" in names for other in whole.get(kind, ())):
                 raise ModelError(f"{name!r} is part of another parameter that is named: leave one of them off")
         return cls(mechanism, tuple(names))
 

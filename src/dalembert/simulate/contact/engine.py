@@ -39,7 +39,7 @@ from dalembert.simulate.contact.equations import (
 )
 from dalembert.simulate.contact.field_loops import fields_unit
 from dalembert.simulate.contact.friction_loops import OTHER
-from dalembert.simulate.contact.geometry import Chain, refuse_penetration
+from dalembert.simulate.contact.geometry import Chain, refuse_penetration, refuse_small
 from dalembert.simulate.contact.memory import EngineArrays
 from dalembert.simulate.contact.mode_loops import motion_unit
 from dalembert.simulate.contact.projection_loops import project_unit
@@ -742,6 +742,7 @@ class ContactRun:
         """Go to the end, or as far as it goes."""
         s, e = self.session, self.engine
         if s.checkpoint is None:
+            refuse_small(s.system, s.extra.get("contacts"), self.names, e.gaps())
             refuse_penetration(self.names, e.gaps())
         most = MOST if s.on_step is None else 1
         with guarded(s, lambda: float(e.at.time[0]), self._finish):

@@ -21,9 +21,9 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kernel import Kernel
 from dalembert.model.requests import requests
-from dalembert.simulate.contact.shapes import ContactPair, Plane, Sphere
+from dalembert.simulate.contact.shapes import Contact, ContactPair, Heightfield, Plane, Sphere, pairs_of
 from dalembert.simulate.equations.codes import _kernel, _traced
-from dalembert.simulate.limits import DEEP
+from dalembert.simulate.limits import DEEP, SMALLEST_IN_CONTACT, TOUCHING
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -305,3 +305,30 @@ def refuse_penetration(names: Sequence[str], gaps: Array) -> None:
         said = ", ".join(f"{names[i]!r} by {-gaps[i]:.3g}" for i in worst)
         words = "move what touches apart, and joints inside of their limits"
         raise ModelError(f"the start interpenetrates (metres, radians): {said}; {words}", subject="q")
+
+
+def refuse_small(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array) -> None:
+    """Refuse parts so small that limits of contacts, which are in metres, are not small beside them.
+
+    Their size is the largest of links, shapes, places and gaps at the start; where all of these are zero, none is
+    known.
+    """
+    given = contacts if isinstance(contacts, Sequence) else [contacts]
+    shapes = [contact for contact in given if isinstance(contact, Contact)]
+    if not shapes:
+        return
+    pairs = pairs_of(mechanism, shapes)
+    own, balls = {pair.name for pair in pairs}, [ball for pair in pairs for ball in (pair.ball, pair.other) if ball]
+    lengths = [abs(float(gap)) for name, gap in zip(names, gaps, strict=False) if name in own and np.isfinite(gap)]
+    lengths += [max(ball.radius, *map(abs, ball.at)) for ball in balls]
+    lengths += [abs(pair.ground.offset) for pair in pairs if isinstance(pair.ground, Plane)]
+    lengths += [float(np.ptp(x)) for pair in pairs if isinstance(f := pair.ground, Heightfield) for x in (f.x, f.y)]
+    lengths += [float(np.abs(joint.placement.position).max()) for joint in mechanism.joints]
+    size = max(lengths)
+    if 0.0 < size < SMALLEST_IN_CONTACT:
+        raise ModelError(
+            f"the parts that touch are {size:.2g} m in size: contacts are told apart in metres (gaps of {TOUCHING:.0e} "
+            f"m touch), which suits parts of {SMALLEST_IN_CONTACT:.0e} m and more. Give the model in another unit of "
+            "length, micrometres, say: lengths, gravity and inertias in it",
+            subject="contacts",
+        )

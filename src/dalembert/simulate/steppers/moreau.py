@@ -10,7 +10,7 @@ import numpy as np
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.simulate.contact.complementarity import GAINED, NO_IMPULSES, Limbs, free_motion
-from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
+from dalembert.simulate.contact.geometry import Geometry, refuse_penetration, refuse_small
 from dalembert.simulate.contact.run_end import call_on_step, guarded
 from dalembert.simulate.contact.shapes import Heightfield, Plane
 from dalembert.simulate.equations.callbacks import called
@@ -286,6 +286,7 @@ class Moreau:
         """Take all steps."""
         s, counts = self.session, self.counts
         if s.checkpoint is None:
+            refuse_small(s.system, s.extra.get("contacts"), self.names, self.geometry.gaps(s.q))
             refuse_penetration(self.names, self.geometry.gaps(s.q))
         with guarded(s, lambda: self.forces.time, self._finish):
             if s.checkpoint is None:

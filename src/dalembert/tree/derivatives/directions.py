@@ -38,10 +38,13 @@ def parameters_of(mechanism: Mechanism) -> dict[str, ca.SX]:
     return dict(zip(mechanism.symbolic, mechanism.parameters.symbols, strict=True))
 
 
-def open_parameters(mechanism: Mechanism, wrt: str | Sequence[str]) -> tuple[str, ...]:
-    """Return the directions that are numbers of the model, and no symbols yet: "mass:load", "length:crank"."""
+def open_parameters(mechanism: Mechanism, wrt: str | Sequence[str], *, inertias: bool = False) -> tuple[str, ...]:
+    """Return the directions that are numbers of the model, and no symbols yet: "mass:load", "length:crank".
+
+    Inertial numbers are among them on request: forces are linear in them, so that most derivatives need no symbols.
+    """
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
-    kinds = [kind for kind in PARAMETER_KINDS if f"{kind}:" != INERTIA]
+    kinds = [kind for kind in PARAMETER_KINDS if inertias or f"{kind}:" != INERTIA]
     numbers = [name for name in names if isinstance(name, str) and name.partition(":")[0] in kinds and ":" in name]
     return tuple(name for name in numbers if name not in parameters_of(mechanism))
 
@@ -70,8 +73,8 @@ def checked_directions(mechanism: Mechanism, wrt: str | Sequence[str], states: S
             mechanism.body(name.removeprefix(INERTIA))
         elif name not in states and name not in parameters_of(mechanism):
             raise ModelError(
-                f"wrt={name!r} is nothing to differentiate by; there is {', '.join(map(repr, states))} and "
-                "'inertia:<body>'",
+                f"wrt={name!r} is nothing to differentiate by; there is {', '.join(map(repr, states))}, "
+                "'inertia:<body>', 'geometry:<frame>' and other parameters",
                 near=near_matches(str(name), states),
             )
         if names.count(name) > 1:

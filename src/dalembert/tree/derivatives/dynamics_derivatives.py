@@ -2,11 +2,11 @@
 
     forward    M a + bias + A^T lam = tau       A a + drift = 0                  d(a, lam)   by q, v, force, t
     impact     M (v+ - v) + A^T P = 0           rate(v+) + e rate(v) = 0         d(v+, P)    by q, v, restitution, t
-    inverse    tau = M a + bias                 with loops or motors: below      d(tau, lam) by q, v, a, t
+    inverse    tau = M a + bias + A^T lam       least forces of the motors       d(tau, lam) by q, v, a
 
-and of all three by the ten inertial numbers of a body, of the first two by any parameter of the model
-(`model/mechanism/parametric.py`), q and v being held. q is varied along its tangent: column i is
-d/d eps f(integrate(q, eps e_i)) at eps = 0, the convention of Pinocchio, Crocoddyl and MuJoCo.
+and of all three by the ten inertial numbers of a body and any other parameter of the model
+(`model/mechanism/parametric.py`), q and v being held. Without rows multipliers have length 0. q is varied along its
+tangent: column i is d/d eps f(integrate(q, eps e_i)) at eps = 0, the convention of Pinocchio, Crocoddyl and MuJoCo.
 
 Rows are taken as forces on links, in the axes of the frames that they hold (`block/row_forces.py`): there most of them
 are constant, and their derivative is that of one pass of the Newton-Euler algorithm with these forces on its links.
@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from dalembert.errors import UnsupportedError
+from dalembert.kkt import Status
 from dalembert.kkt.expressions.block_solver import BlockSolver
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
@@ -30,11 +31,11 @@ from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.screws import Pair
 from dalembert.tree.algebra.vectors import ZERO
 from dalembert.tree.algorithms import dynamics
-from dalembert.tree.algorithms.dynamics import refuse_singular
+from dalembert.tree.algorithms.dynamics import refuse_singular, status_of_numbers
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces, joint_forces
 from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
 from dalembert.tree.block.articulated_system import scaled
-from dalembert.tree.block.constrained import Tracing, expression, scalars
+from dalembert.tree.block.constrained import Tracing, expression, inverse, scalars
 from dalembert.tree.block.row_forces import RowForce, TreeMotion
 from dalembert.tree.derivatives.directions import (
     INERTIA,
@@ -267,17 +268,17 @@ def _function(
     """Return the function of an answer and its derivatives; `words` name the two unknowns."""
     setting, rows = block.setting, block.rows
     status = ca.fmax(answer.status, proven(block.solver, list(blocks.values()), block.values()))
-    outputs: dict[str, Any] = {words[0]: answer.acceleration}
-    if setting.mechanism.names:
-        outputs[words[1]] = rows.to_world(answer.multipliers)
-    outputs["status"] = [status]
+    held = bool(setting.mechanism.names)
+    lam = rows.to_world(answer.multipliers) if held else []
+    outputs: dict[str, Any] = {words[0]: answer.acceleration, words[1]: lam, "status": [status]}
     for direction, parts in blocks.items():
-        found = differentiated(block.solver, parts)
-        outputs[f"d{words[0]}_d{label(direction)}"] = _rows(found.first)
-        if setting.mechanism.names:
-            outputs[f"d{words[1]}_d{label(direction)}"] = _rows(
-                product_rule(parts["told"], rows.to_world, found.second)
-            )
+        slopes = differentiated(block.solver, parts)
+        outputs[f"d{words[0]}_d{label(direction)}"] = _rows(slopes.first)
+        outputs[f"d{words[1]}_d{label(direction)}"] = (
+            _rows(product_rule(parts["told"], rows.to_world, slopes.second))
+            if held
+            else ca.SX(0, len(slopes.first))  # no rows, as many columns
+        )
     return setting.function(name, block.inputs, outputs)
 
 
@@ -356,32 +357,64 @@ def refuse_open(mechanism: Mechanism, what: str) -> None:
 # Inverse dynamics.
 
 
-INVERSE_STATES = ("q", "v", "a", "t")
+INVERSE_STATES = ("q", "v", "a")
 """What inverse dynamics is differentiated by."""
 
 
-def inverse_derivatives(mechanism: Mechanism, wrt: Any) -> ca.Function:
-    """Return q, v, a -> tau and d tau/d(each of wrt) of a tree whose joints are all driven."""
-    if mechanism.loops or mechanism.constraints:
-        raise UnsupportedError(
-            f"{mechanism.name!r} has loops or constraints: the least forces that cause a motion are not differentiated "
-            "here; take open_tree() for M a + bias, or compile('inverse').jacobian()"
-        )
-    names = checked_directions(mechanism, wrt, INVERSE_STATES[:3])
+def inverse_derivatives(mechanism: Mechanism, wrt: Any, actuated: Any, dtype: str) -> ca.Function:
+    """Return q, v, a, t -> tau, multipliers, status and d(tau, multipliers)/d(each of wrt).
+
+    With loops, constraints or few motors: the derivatives of the least forces, the solve differentiated as it stands.
+    Rows that are redundant, and motors that strain each other, are in it; the status is that of the answer, and that a
+    derivative is finite.
+    """
+    solved = actuated is not None or bool(mechanism.loops or mechanism.constraints)
+    numbers = open_parameters(mechanism, wrt, inertias=solved)
+    if numbers:
+        return at_their_values(inverse_derivatives, mechanism, numbers, wrt, actuated, dtype)
+    names = checked_directions(mechanism, wrt, INVERSE_STATES)
+    if not solved:
+        return _tree_derivatives(mechanism, names)
+    traced = inverse(mechanism, actuated, dtype)
+    symbols = dict(zip(traced.name_in(), traced.sx_in(), strict=True))
+    tau, lam, status = traced.call(list(symbols.values()))
+    both, outputs = ca.vertcat(tau, lam), {"tau": tau, "multipliers": lam, "status": status}
+    blocks = {name: _along(mechanism, both, symbols, name) for name in names}
+    for name, block in blocks.items():
+        outputs[f"dtau_d{label(name)}"] = block[: mechanism.nv, :]
+        outputs[f"dmultipliers_d{label(name)}"] = block[mechanism.nv :, :]
+    finite = ca.fabs(ca.sum1(ca.vertcat(*(ca.sum1(ca.sum2(ca.densify(x))) for x in blocks.values())))) < ca.inf
+    outputs["status"] = ca.if_else(ca.logic_or(finite, status == int(Status.NONFINITE)), status, int(Status.DECLINED))
+    return ca.Function(
+        "inverse_derivatives", list(symbols.values()), list(map(ca.densify, outputs.values())), list(symbols),
+        list(outputs),
+    )  # fmt: skip
+
+
+def _along(mechanism: Mechanism, expressions: ca.SX, symbols: Mapping[str, ca.SX], name: str) -> ca.SX:
+    """Return the derivative of expressions by an input, q along its tangent, or by a parameter."""
+    if name in parameters_of(mechanism):
+        return ca.jacobian(expressions, parameters_of(mechanism)[name])
+    seed = tangent(mechanism, ca.vertsplit(symbols["q"])) if name == "q" else ca.SX.eye(symbols[name].numel())
+    return ca.jtimes(expressions, symbols[name], seed)
+
+
+def _tree_derivatives(mechanism: Mechanism, names: Sequence[str]) -> ca.Function:
+    """Return inverse dynamics of a tree whose joints are all driven, and its derivatives."""
     setting = plain_setting(mechanism)
     tree = setting.tree
-    q, v, a = (setting.symbol(name) for name in INVERSE_STATES[:3])
+    q, v, a = (setting.symbol(name) for name in INVERSE_STATES)
+    setting.symbol("t")
     tau = expression(dynamics.inverse(tree, setting.posed, q, v, a))
-    motions = link_motions(setting, tree.gravity, v, a)
-    outputs: dict[str, Any] = {"tau": tau}
+    outputs: dict[str, Any] = {"tau": tau, "multipliers": [], "status": status_of_numbers(tau)}
+    known = parameters_of(mechanism)
     for name in names:
-        if name.startswith(INERTIA):
+        if name.startswith(INERTIA) and name not in known:
+            motions = link_motions(setting, tree.gravity, v, a)
             k = mechanism.body_index(name.removeprefix(INERTIA))
-            outputs[f"dtau_d{label(name)}"] = expression(
-                _rows(inertia_columns(mechanism, tree, setting.posed, *motions, k))
-            )
+            block = _rows(inertia_columns(mechanism, tree, setting.posed, *motions, k))
         else:
-            seed = tangent(mechanism, q) if name == "q" else ca.SX.eye(mechanism.nv)
-            outputs[f"dtau_d{label(name)}"] = ca.jtimes(tau, setting.column(name), seed)
-    symbols = [setting.symbols[name] for name in INVERSE_STATES[:3]]
-    return ca.Function("inverse_derivatives", symbols, list(outputs.values()), ["q", "v", "a"], list(outputs))
+            block = ca.densify(_along(mechanism, tau, setting.symbols, name))
+        outputs[f"dtau_d{label(name)}"] = block
+        outputs[f"dmultipliers_d{label(name)}"] = ca.SX(0, ca.SX(expression(block)).shape[1])
+    return setting.function("inverse_derivatives", (*INVERSE_STATES, "t"), outputs)

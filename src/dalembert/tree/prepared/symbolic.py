@@ -1,7 +1,7 @@
 """A prepared tree with symbols for parameters of the mechanism: inertias, places of joints and frames, springs.
 
 Masses are not regrouped: what is handed to a parent is numbers. A joint or frame that may move stands behind three
-slides more; a frame gets a link of its own for them, which has neither mass nor velocity (kind "held").
+steps more; a frame gets a link of its own for them, which has neither mass nor velocity (kind "held").
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from dalembert.model.mechanism.parametric import place_of, split_name
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.algebra.screws import Screw
+from dalembert.tree.prepared.frames import decompose, idle, turn
 from dalembert.tree.prepared.link import Link, Tree, moments, moved
 from dalembert.types import Scalar
 
@@ -30,7 +31,7 @@ def with_symbols(mechanism: SymbolicMechanism, tree: Tree) -> Tree:
     for name, symbol in zip(mechanism.symbolic, mechanism.parameters.symbols, strict=True):
         kind, part = split_name(name)
         x = [symbol[i] for i in range(symbol.numel())]
-        if kind in ("length", "position"):
+        if kind in ("length", "position", "geometry"):
             tree = _with_place(mechanism, tree, kind, part, x)
         elif kind in ("stiffness", "damping", "rest", "armature"):
             tree = _with_passive(mechanism, tree, kind, part, x[0])
@@ -97,24 +98,45 @@ def _of_matrices(m: Any, h: Any, E: Any) -> Rigid:
 
 
 def _with_place(mechanism: SymbolicMechanism, tree: Tree, kind: str, part: str, x: list[Any]) -> Tree:
-    """Return the tree with slides before a joint or frame: where it stands less where it stood."""
-    position = place_of(mechanism, part).position
-    way = position / np.linalg.norm(position) if kind == "length" else None
-    wanted = [x[0] * float(w) for w in way] if way is not None else x
-    shift = ca.vertcat(*[new - float(old) for new, old in zip(wanted, position, strict=True)])
+    """Return the tree with a joint or frame displaced: steps more, on its link or on one that is held for it."""
     joint = part in mechanism._joint_index
     body = mechanism.joint(part).parent if joint else mechanism.frame(part).body
     link, place = tree.places[body]
-    slides = _slides(ca.DM(place.rotation) @ shift)
+    if kind == "geometry":
+        steps = _displaced(place @ place_of(mechanism, part), x)
+    else:
+        steps = _slides(ca.DM(place.rotation) @ _moved(mechanism, kind, part, x))
     links = list(tree.links)
     if joint:
         i = next(i for i, known in enumerate(links) if known.joint == part)
-        links[i] = replace(links[i], steps=(*slides, *links[i].steps))
+        links[i] = replace(links[i], steps=(*steps, *links[i].steps))
         return replace(tree, links=tuple(links))
     none: tuple[float, ...] = ()
-    held = Link(f"{part} (held)", "", "held", link, 0, 0, slides, 0.0, 0.0, 0.0, Rigid(), none, none, none, none)
+    held = Link(f"{part} (held)", "", "held", link, 0, 0, steps, 0.0, 0.0, 0.0, Rigid(), none, none, none, none)
     where = {**tree.places, part: (len(links), tree.places[part][1])}
     return replace(tree, links=(*links, held), places=where)
+
+
+def _moved(mechanism: SymbolicMechanism, kind: str, part: str, x: list[Any]) -> Any:
+    """Return where a joint or frame stands less where it stood, in the axes of its body."""
+    position = place_of(mechanism, part).position
+    way = position / np.linalg.norm(position) if kind == "length" else None
+    wanted = [x[0] * float(w) for w in way] if way is not None else x
+    return ca.vertcat(*[new - float(old) for new, old in zip(wanted, position, strict=True)])
+
+
+def _displaced(place: Placement, x: list[Any]) -> tuple[Screw, ...]:
+    """Return the steps of X D X^-1, X = `place` in the link: D slides by x[:3] and turns about x, y, z by x[3:]."""
+    slides = _slides(ca.vertcat(*x[:3]))
+    turns = tuple(Screw(k, ca.cos(x[3 + k]), ca.sin(x[3 + k])) for k in range(3))
+    return (*_constant(place), *slides, *turns, *_constant(place.inverse()))
+
+
+def _constant(place: Placement) -> tuple[Screw, ...]:
+    """Return a placement as screws of numbers."""
+    split = decompose(np.asarray(place.rotation), np.asarray(place.position))
+    last = turn("z", *split.last)
+    return split.steps() if idle(last) else (*split.steps(), last)
 
 
 def _slides(shift: Any) -> tuple[Screw, ...]:

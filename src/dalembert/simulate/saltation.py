@@ -1,0 +1,692 @@
+"""Derivatives of runs with contacts: motions in a mode, and saltation matrices at impacts and changes of mode.
+
+Symbols: x = (q, v), d its variation in tangent coordinates, p parameters; f-, f+ = (v, a) before and after an event;
+g guard, the function of the state whose zero the event is; R the jump of the state; W contact rows, u = W v + offsets
+their velocities, r reactions (normal, tangents), P impulses, mu, e coefficients of friction and restitution.
+
+    d+ = DR d- + R_p dp + (DR f- - f+) dt,        dt = -(Dg d- + g_p dp) / (Dg f- + g_t)
+
+| event | guard | jump |
+|---|---|---|
+| impact | gap | M (v+ - v-) + A^T L = W^T P;  u_N+ = -e u_N-;  u_T+ = 0, or P_T = -mu P_N u_T+ / |u_T+| |
+| sliding ends or turns | u_T | none |
+| sticking ends | static limit less |r_T| | none |
+| a contact opens | its force | none; both motions have the same acceleration, so d+ = d- whatever the guard is |
+
+The matrix of d- is the saltation matrix. Motion and jump are differentiated implicitly, as `tree/derivatives/` does it:
+the answer is a symbol in the derivative of the residual, and the block matrix of the mode gives its change. Everything
+is compared with the samples of the run: accelerations in its modes, velocities after its impacts.
+
+No derivative exists where several contacts strike at once, where an event is met without speed (grazing), at the limit
+of infinitely many impacts, and where redundant contacts leave open which of them slips; these are refused by name.
+
+Source: Leine & Nijmeijer, "Dynamics and Bifurcations of Non-Smooth Mechanical Systems", Springer 2004, ch. 7; Kong,
+Payne, Zhu & Johnson, "Saltation matrices: the essential tool for linearizing hybrid dynamical systems", Proc. IEEE 112
+(2024) 585-608.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import casadi as ca
+import numpy as np
+
+from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
+from dalembert.friction import Dry, Hyperbolic, StaticKinetic, Stribeck
+from dalembert.friction.laws.laws import ExpressionLaw, hyperbolic, stribeck
+from dalembert.model.mechanism.parametric import SymbolicMechanism
+from dalembert.names import lookup
+from dalembert.simulate.contact.engine import contact_system
+from dalembert.simulate.contact.equations import ContactSystem
+from dalembert.simulate.events.record import Mode
+from dalembert.simulate.limits import DERIVED_MODE, NO_JUMP, STRICT, TRANSVERSAL
+from dalembert.simulate.sensitivity import coefficient
+from dalembert.tree.derivatives.directions import tangent
+from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.simulate.sensitivity import Variation
+
+RANK = 1e-10
+"""Singular values of a mode's block matrix, its rows and columns of size one, below which rows are redundant."""
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A system with contacts over symbols of its state and of all that is varied.
+
+
+@dataclass(frozen=True, eq=False)
+class ContactExpressions:
+    """The terms of a mechanism with contacts as expressions; `simulate/contact/equations.py` names them.
+
+    Attributes
+    ----------
+    symbols
+        q, v, t, tau, parameters (numbers of the model), friction (k,), restitution (k,).
+    terms
+        M, bias, A, drift, psi, gaps, W, u, shift, load.
+    seeds
+        Directions in which a state is varied, by name: q along its tangent, v, tau, t, then every parameter.
+    """
+
+    system: ContactSystem
+    mechanism: Any
+    symbols: dict[str, ca.SX]
+    terms: dict[str, ca.SX]
+    seeds: dict[str, tuple[ca.SX, ca.SX]]
+
+    @classmethod
+    def of(cls, asked: Variation) -> ContactExpressions:
+        """Trace the terms, with symbols for numbers of the model that are varied."""
+        run, mechanism = asked.run, asked.mechanism
+        system = contact_system(run.session)
+        numbers = [name for name in asked.parameters if name != "force" and coefficient(name) is None]
+        moving = SymbolicMechanism.of(mechanism, numbers) if numbers else mechanism
+        if system.trace is None:
+            raise UnsupportedError("contacts of this run are not expressions: their derivatives are not there")
+        traced = system.trace(moving)
+        symbols = dict(zip(traced.name_in(), traced.sx_in(), strict=True))
+        terms = dict(zip(traced.name_out(), traced.call(list(symbols.values())), strict=True))
+        n, m, k = mechanism.nv, len(mechanism.names), system.k
+        shaped = {"M": (n, n), "A": (m, n), "W": (3 * k, n)}
+        shapes = {"bias": n, "drift": m, "psi": m, "gaps": k, "u": 3 * k, "shift": 3 * k, "load": k}
+        for name, (rows, columns) in shaped.items():  # written by rows
+            terms[name] = ca.reshape(terms[name], columns, rows).T if name in terms else ca.SX(rows, columns)
+        for name, size in shapes.items():
+            terms.setdefault(name, ca.SX(size, 1))
+        symbols |= {"tau": ca.SX.sym("tau", n), "friction": ca.SX.sym("mu", k), "restitution": ca.SX.sym("e", k)}
+        q = symbols["q"]
+        seeds = {"q": (q, tangent(mechanism, ca.vertsplit(q)))}
+        seeds |= {name: (symbols[name], ca.SX.eye(symbols[name].numel())) for name in ("v", "tau", "t")}
+        names = [contact.name for contact in system.contacts]
+        start = 0
+        for name in asked.parameters:
+            known = coefficient(name)
+            if name == "force":
+                seeds[name] = symbols["tau"], ca.SX.eye(n)
+            elif known is not None:
+                place = names.index(known[1])
+                seeds[name] = symbols[known[0]][place], ca.SX.eye(1)
+            else:
+                size = asked.sizes[name]
+                seeds[name] = symbols["parameters"][start : start + size], ca.SX.eye(size)
+                start += size
+        return cls(system, moving, symbols, terms, seeds)
+
+    @property
+    def names(self) -> list[str]:
+        """Names of the contacts."""
+        return [contact.name for contact in self.system.contacts]
+
+    def numbers(self) -> list[Array]:
+        """Return the values of friction and restitution and, where there are any, of the parameters."""
+        contacts = self.system.contacts
+        values = [np.array([_coefficient(c.law) for c in contacts]), np.array([c.restitution for c in contacts])]
+        return [*values, self.mechanism.parameters.pack()] if "parameters" in self.symbols else values
+
+    def function(self, name: str, more: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> Callable[..., list[Array]]:
+        """Return t, q, v, tau, *more (K, .) -> outputs (K, rows, columns) of a batch."""
+        s, given = self.symbols, self.numbers()
+        rest = [s["friction"], s["restitution"], *([s["parameters"]] if "parameters" in s else [])]
+        made = ca.Function(
+            name, [s["t"], s["q"], s["v"], s["tau"], *more, *rest], [ca.vec(ca.densify(x)) for x in outputs]
+        )
+        shapes = [x.shape for x in outputs]
+
+        def call(*inputs: Array) -> list[Array]:
+            count = len(inputs[0])
+            columns = [np.reshape(x, (count, -1)).T for x in inputs] + [np.tile(x[:, None], count) for x in given]
+            results = made.map(count).call([ca.DM(x) for x in columns])
+            return [
+                np.array(x).reshape((shape[1], shape[0], count)).transpose(2, 1, 0)
+                for x, shape in zip(results, shapes, strict=True)
+            ]
+
+        return call
+
+    def derived(self, expressions: ca.SX) -> list[ca.SX]:
+        """Return the derivatives of a column along all seeds, in order."""
+        return [ca.jtimes(expressions, symbol, seed) for symbol, seed in self.seeds.values()]
+
+
+def _coefficient(law: Any) -> float:
+    """Return the number of Coulomb's law; other laws have no single one."""
+    return float(law.limit) if type(law) is Dry else 0.0
+
+
+def _kinetic(law: Any, mu: Any, speed: Any, state: Sequence[Any]) -> Any:
+    """Return the force of sliding per unit load as an expression."""
+    if type(law) is Dry:
+        return mu
+    if type(law) is StaticKinetic:
+        return law.kinetic_limit
+    if type(law) is Stribeck:
+        return stribeck(speed, law.static_limit, law.coulomb, law.velocity, law.exponent, law.viscous)
+    if type(law) is Hyperbolic:
+        return hyperbolic(speed, law.static_limit, law.decay)
+    if type(law) is ExpressionLaw:
+        groups = [x if law._static.size1_in(j) else ca.SX(0, 1) for j, x in enumerate(state)] if law.needs_state else []
+        return law._kinetic(speed, *groups)
+    raise UnsupportedError(f"the friction law {type(law).__name__} has no derivative as an expression")
+
+
+def _static(law: Any, mu: Any) -> Any:
+    return mu if type(law) is Dry else ca.SX(float(law.static()))
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The motion in a mode.
+
+
+@dataclass(frozen=True, eq=False)
+class ModeVariation:
+    """The motion in a mode with its derivatives, for batches of states.
+
+    Attributes
+    ----------
+    modes
+        Of every contact.
+    rows
+        Contact rows (of 3 k) that are held.
+    matrix, change
+        Compiled expressions: K and right side; the derivatives of K x - right along all seeds, x being held.
+    """
+
+    expressions: ContactExpressions
+    modes: tuple[int, ...]
+    rows: tuple[int, ...]
+    matrix: Callable[..., list[Array]]
+    change: Callable[..., list[Array]]
+
+    @classmethod
+    def of(cls, e: ContactExpressions, modes: Sequence[int], pressed: Sequence[float]) -> ModeVariation:
+        """Write the block system of a mode; `pressed` has the sign of the multiplier that loads a contact."""
+        n, m, s, terms = e.mechanism.nv, len(e.mechanism.names), e.symbols, e.terms
+        a, lam = ca.SX.sym("a", n), ca.SX.sym("lam", m)
+        held: list[int] = []
+        normal: dict[int, ca.SX] = {}
+        for i, (contact, mode) in enumerate(zip(e.system.contacts, modes, strict=True)):
+            if mode == Mode.OPEN:
+                continue
+            held += [3 * i] if contact.gapped else []
+            held += [3 * i + 1 + j for j in range(contact.width)] if mode == Mode.STICK else []
+        r = ca.SX.sym("r", len(held))
+        for place, row in enumerate(held):
+            if row % 3 == 0:
+                normal[row // 3] = r[place]
+        W = terms["W"]
+        first = terms["M"] @ a + terms["bias"] - s["tau"] + terms["A"].T @ lam
+        if held:
+            first -= W[held, :].T @ r
+        for i, (contact, mode) in enumerate(zip(e.system.contacts, modes, strict=True)):
+            if mode in (Mode.OPEN, Mode.STICK) or not contact.width:
+                continue
+            load = normal.get(i, terms["load"][i])
+            if contact.row >= 0:
+                load = float(pressed[i]) * lam[contact.row]
+            places = [3 * i + 1 + j for j in range(contact.width)]
+            u = terms["u"][places]
+            speed = ca.norm_2(u) if mode == Mode.SLIP else float(mode) * u[0]
+            direction = u / speed if mode == Mode.SLIP else ca.SX(float(mode))
+            limit = load * _kinetic(contact.law, s["friction"][i], speed, (s["q"], s["v"], s["t"]))
+            first += W[places, :].T @ (limit * direction)
+        second = ca.vertcat(terms["A"] @ a + terms["drift"], *(W[i, :] @ a + terms["shift"][i] for i in held))
+        x, residual = ca.vertcat(a, lam, r), ca.vertcat(first, second)
+        zero = ca.substitute(residual, x, ca.SX.zeros(x.numel()))
+        matrix = e.function("matrix", [], [ca.jacobian(residual, x), zero])
+        change = e.function("change", [x], [ca.horzcat(*e.derived(residual))])
+        return cls(e, tuple(modes), tuple(held), matrix, change)
+
+    def solved(self, t: Array, q: Array, v: Array, tau: Array) -> tuple[Array, Array, Array]:
+        """Return x = (a, lam, r), K and its pseudoinverse at a batch of states; refuse what is not an answer."""
+        K, zero = self.matrix(t, q, v, tau)
+        inverse, free = _inverse(K, self.expressions.mechanism.nv)
+        x = -(inverse @ zero)[..., 0]
+        missed = np.abs(K @ x[..., None] + zero)[..., 0].max(axis=1, initial=0.0)
+        bad = ~(missed <= DERIVED_MODE * (1.0 + np.abs(zero).max(axis=(1, 2), initial=0.0)))
+        if bad.any():
+            raise SolvabilityError(
+                f"no derivatives at t = {t[bad][0]:.9g} s: the equations of the mode are missed by {missed[bad][0]:.1e}"
+            )
+        if (free > DERIVED_MODE).any():
+            where = float(t[free > DERIVED_MODE][0])
+            raise UnsupportedError(
+                f"at t = {where:.9g} s redundant contacts leave open how they slide: accelerations are not unique"
+            )
+        return x, K, inverse
+
+    def derived(self, t: Array, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
+        """Return x and its derivatives (K, size, seeds) along all seeds."""
+        x, _, inverse = self.solved(t, q, v, tau)
+        (change,) = self.change(t, q, v, tau, x)
+        return x, -(inverse @ change)
+
+
+def _inverse(K: Array, n: int) -> tuple[Array, Array]:
+    """Return pseudoinverses of block matrices, and how much of accelerations redundancy leaves open.
+
+    Columns of velocities get the size of their masses, those of forces what they do to momenta, rows that of their
+    entries.
+    """
+    masses = np.sqrt(np.abs(np.diagonal(K, axis1=1, axis2=2)[:, :n]))
+    masses = np.where(masses > 0, masses, 1.0)
+    forces = np.abs(K[:, :n, n:] / masses[:, :, None]).max(axis=1, initial=0.0)
+    columns = 1.0 / np.concatenate([masses, np.where(forces > 0, forces, 1.0)], axis=1)
+    largest = np.abs(K * columns[:, None, :]).max(axis=2, initial=0.0)
+    rows = 1.0 / np.where(largest > 0, largest, 1.0)
+    U, s, Vt = np.linalg.svd(K * columns[:, None, :] * rows[:, :, None])
+    some = s > RANK * s[:, :1]
+    reciprocal = np.where(some, 1.0 / np.where(some, s, 1.0), 0.0)
+    inverse = Vt.transpose(0, 2, 1) @ (reciprocal[:, :, None] * U.transpose(0, 2, 1))
+    open_part = np.where(some[:, :, None], 0.0, np.abs(Vt))[:, :, :n]
+    return inverse * columns[:, :, None] * rows[:, None, :], open_part.max(axis=(1, 2), initial=0.0)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Events.
+
+
+@dataclass(frozen=True, eq=False)
+class Jump:
+    """What an event does to variations: d+ = state d- + parameters dp, and its time dt = when (d-, dp)."""
+
+    state: Array
+    parameters: Array
+    when: Array
+
+
+class ContactVariation:
+    """A run with contacts that is differentiated: its modes between events, its events."""
+
+    def __init__(self, asked: Variation, force: Callable[..., Any]) -> None:
+        self.asked, self.run, self.force = asked, asked.run, force
+        self._refuse_unknown()
+        self.expressions = ContactExpressions.of(asked)
+        self._modes: dict[Any, ModeVariation] = {}
+        self.n, self.p = asked.mechanism.nv, sum(asked.sizes.values())
+        self._terms: Any = None
+
+    def _refuse_unknown(self) -> None:
+        run = self.run
+        if run.session is None or run.session.settings.method != "hybrid":
+            raise UnsupportedError(
+                f"the run has contacts and was made by time steps ({run.method}): derivatives go through "
+                'located events, those of method="hybrid"'
+            )
+        zeno = [event for event in run.events if event.old == "impacts" or event.new in ("impacts", "rest")]
+        if zeno:
+            raise UnsupportedError(
+                f"{zeno[0].contact!r} comes to rest at t = {zeno[0].time:.9g} s after infinitely many impacts (Zeno): "
+                "no derivative goes through that instant; end the run before it"
+            )
+        system = contact_system(run.session)
+        for i in system.fields:
+            raise UnsupportedError(f"contact {system.contacts[i].name!r} is with a heightfield: it has no derivatives")
+        for name in self.asked.parameters:
+            known = coefficient(name)
+            if known is not None:
+                contacts = {contact.name: contact for contact in system.contacts}
+                contact = lookup(known[1], contacts, "contact")
+                if known[0] == "friction" and type(contact.law) is not Dry:
+                    raise UnsupportedError(f"{name!r}: its law {type(contact.law).__name__} has no single coefficient")
+                if known[0] == "restitution" and not contact.gapped:
+                    raise ModelError(f"{name!r}: this contact never opens, so that it has no restitution")
+
+    def mode(self, sample: int) -> ModeVariation:
+        """Return the motion in the mode of a sample."""
+        e = self.expressions
+        lam = self.run.multipliers[sample]
+        pressed = tuple(float(np.sign(lam[c.row])) if c.row >= 0 else 0.0 for c in e.system.contacts)
+        key = (*map(int, self.run.modes[sample]), *pressed)
+        if key not in self._modes:
+            self._modes[key] = ModeVariation.of(e, self.run.modes[sample], pressed)
+        return self._modes[key]
+
+    def groups(self) -> list[tuple[Array, ModeVariation]]:
+        """Return the intervals between samples, those in one mode together; instants of events are left off."""
+        run, by_mode = self.run, dict[int, tuple[list[int], ModeVariation]]()
+        for k in np.flatnonzero(np.diff(run.t) > 0):
+            mode = self.mode(int(k))
+            by_mode.setdefault(id(mode), ([], mode))[0].append(int(k))
+        return [(np.array(intervals), mode) for intervals, mode in by_mode.values()]
+
+    def motion(self, mode: ModeVariation, bracket: Callable[[Array], Array]) -> Callable[..., Any]:
+        """Return (t, q, v) -> q', a, F, B of a batch of states in a mode, as `sensitivity.motion_of`."""
+        n, m = self.n, self.asked.mechanism
+
+        def motion(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
+            tau, by_q, by_v = self.force(t, q, v)
+            x, dx = mode.derived(t, q, v, tau)
+            a_q, a_v, a_u = (dx[:, :n, i * n : (i + 1) * n] for i in range(3))
+            F, B = np.zeros((len(t), 2 * n, 2 * n)), np.zeros((len(t), 2 * n, self.p))
+            F[:, :n, :n], F[:, :n, n:] = -bracket(v), np.eye(n)
+            F[:, n:, :n] = a_q if by_q is None else a_q + a_u @ by_q
+            F[:, n:, n:] = a_v if by_v is None else a_v + a_u @ by_v
+            B[:, n:] = dx[:, :n, 3 * n + 1 :]
+            return np.asarray(m.rate(q, v)), x[:, :n], F, B
+
+        return motion
+
+    # --- events -------------------------------------------------------------------------------------------------
+
+    def jump(self, k: int) -> Jump:
+        """Return what the event between samples k and k + 1, of one time, does to variations."""
+        run, n = self.run, self.n
+        before, after = self._acceleration(k), self._acceleration(k + 1)
+        moved = float(np.abs(run.v[k + 1] - run.v[k]).max(initial=0.0))
+        one, none = np.eye(2 * n), np.zeros((2 * n, self.p))
+        if moved > NO_JUMP * max(1.0, float(np.abs(run.v[k]).max(initial=0.0))):
+            struck = self._struck(k)
+            gap, gap_p = self._gap(k, struck)
+            reset, reset_p = self._impact(k, struck)
+            DR, R_p = one.copy(), none.copy()
+            DR[n:], R_p[n:] = reset, reset_p
+            return self._saltation(k, (before, after), (DR, R_p), gap, gap_p)
+        change = float(np.abs(after - before).max(initial=0.0))
+        if change <= NO_JUMP * max(1.0, float(np.abs(before).max(initial=0.0))):
+            return Jump(one, none, np.full(2 * n + self.p, np.nan))  # the guard does not count
+        guard, guard_p = self._guard(k)
+        return self._saltation(k, (before, after), (one, none), guard, guard_p)
+
+    def _saltation(
+        self, k: int, accelerations: tuple[Array, Array], jump: tuple[Array, Array], guard: Array, guard_p: Array
+    ) -> Jump:
+        """Return the saltation matrix; `guard` is (2 n + 1,): its derivative by the state, and its rate in time."""
+        run, n = self.run, self.n
+        DR, R_p = jump
+        f0, f1 = (np.concatenate([run.v[k + i], accelerations[i]]) for i in range(2))
+        Dg, rate = guard[: 2 * n], float(guard[2 * n])
+        size = float(np.abs(Dg * np.concatenate([run.v[k], accelerations[0]])).max(initial=0.0))
+        if not abs(rate) > TRANSVERSAL * max(size, 1e-300):
+            raise UnsupportedError(
+                f"the event at t = {run.t[k]:.9g} s is met without speed (grazing): its time has no derivative"
+            )
+        when = -np.concatenate([Dg, guard_p]) / rate
+        kick = DR @ f0 - f1
+        return Jump(DR + np.outer(kick, when[: 2 * n]), R_p + np.outer(kick, when[2 * n :]), when)
+
+    def _state(self, k: int) -> tuple[Array, Array, Array, Array]:
+        run = self.run
+        t, q, v = run.t[k : k + 1], run.q[k : k + 1], run.v[k : k + 1]
+        return t, q, v, self.force(t, q, v)[0]
+
+    def _acceleration(self, k: int) -> Array:
+        """Return the acceleration in the mode of a sample, which must be the sample's."""
+        x = self.mode(k).solved(*self._state(k))[0][0, : self.n]
+        recorded = self.run.acceleration[k]
+        if not np.abs(x - recorded).max(initial=0.0) <= STRICT * max(1.0, float(np.abs(recorded).max(initial=0.0))):
+            raise UnsupportedError(
+                f"at t = {self.run.t[k]:.9g} s the modes of the samples do not tell the motion: contacts are "
+                "redundant, or change at the same instant"
+            )
+        return x
+
+    def _at(self, k: int) -> dict[str, Array]:
+        """Return terms and their derivatives by tangent q and parameters at a sample."""
+        e = self.expressions
+        if self._terms is None:
+            words = ("M", "A", "W", "u", "gaps", "psi")
+            u, gaps, psi = (e.terms[word] for word in ("u", "gaps", "psi"))
+            more = [ca.horzcat(*e.derived(x)) for x in (u, gaps, psi)]
+            self._terms = (
+                (*words, "du", "dgaps", "dpsi"),
+                e.function("terms", [], [*(e.terms[w] for w in words), *more]),
+            )
+        words, function = self._terms
+        found = function(*self._state(k))
+        return {word: x[0] for word, x in zip(words, found, strict=True)}
+
+    def _struck(self, k: int) -> int:
+        """Return the contact that strikes; none or several are refused."""
+        terms, run, contacts = self._at(k), self.run, self.expressions.system.contacts
+        approaching = [
+            i
+            for i, contact in enumerate(contacts)
+            if contact.gapped and run.modes[k][i] == Mode.OPEN and abs(terms["gaps"][i, 0]) <= STRICT
+            and terms["u"][3 * i, 0] < 0.0
+        ]  # fmt: skip
+        if len(approaching) != 1:
+            names = ", ".join(repr(contacts[i].name) for i in approaching) or "no contact"
+            raise UnsupportedError(
+                f"at t = {run.t[k]:.9g} s {names} strike{'s' if len(approaching) < 2 else ''} at one instant: "
+                "which comes first decides the derivative from either side, so that there is none"
+            )
+        return approaching[0]
+
+    def _gap(self, k: int, i: int) -> tuple[Array, Array]:
+        """Return the derivative of a gap by the state with its rate, and by the parameters."""
+        terms, n = self._at(k), self.n
+        d = terms["dgaps"][i]
+        guard = np.concatenate([d[:n], np.zeros(n), [float(terms["u"][3 * i, 0])]])
+        return guard, d[3 * n + 1 :]
+
+    def _impact(self, k: int, struck: int) -> tuple[Array, Array]:
+        """Return d v+ by (q, v) and by parameters, the laws of impact differentiated with the active set of the run."""
+        e, run, n = self.expressions, self.run, self.n
+        contacts, m = e.system.contacts, len(e.mechanism.names)
+        terms = self._at(k)
+        t, q, v0, _ = self._state(k)
+        v1 = run.v[k + 1]
+        W, M, A = terms["W"], terms["M"], terms["A"]
+        u1 = terms["u"][:, 0] + W @ (v1 - v0[0])
+        impulses = self._impulses(k, terms, M @ (v1 - v0[0]), struck)
+        largest = np.abs(impulses).max()
+        taking = [i for i in range(e.system.k) if np.abs(impulses[3 * i : 3 * i + 3]).max() > STRICT * largest]
+        sticking, sliding = [], []
+        for i in range(e.system.k):
+            where, name = slice(3 * i + 1, 3 * i + 3), contacts[i].name
+            if i not in taking:
+                if contacts[i].gapped and run.modes[k][i] != Mode.OPEN and u1[3 * i] <= STRICT:
+                    self._refuse_edge(k, name)
+                continue
+            if impulses[3 * i] <= STRICT * largest:
+                self._refuse_edge(k, name)
+            mu = float(contacts[i].law.static()) if contacts[i].width else 0.0
+            if mu == 0.0:
+                continue
+            push, reach = float(np.linalg.norm(impulses[where])), mu * impulses[3 * i]
+            moving = float(np.linalg.norm(u1[where])) > STRICT * max(1.0, float(np.abs(u1).max()))
+            if moving == (push < reach * (1.0 - STRICT)):
+                self._refuse_edge(k, name)
+            (sliding if moving else sticking).append(i)
+        key = ("impact", struck, tuple(taking), tuple(sticking), tuple(sliding))
+        if key not in self._modes:
+            self._modes[key] = self._impact_functions(struck, taking, sticking, sliding)  # type: ignore[assignment]
+        residual, matrix, change, rows = self._modes[key]  # type: ignore[misc]
+        L = np.linalg.lstsq(A.T, W.T @ impulses - M @ (v1 - v0[0]), rcond=RANK)[0] if m else np.zeros(0)
+        y = np.concatenate([v1, L, impulses[list(rows)]])[None]
+        state = (t, q, v0, np.zeros((1, n)))
+        missed = np.abs(residual(*state, y)[0]).max()
+        size = max(1.0, float(np.abs(M @ v0[0]).max()), float(np.abs(u1).max()))
+        if not missed <= STRICT * size:
+            raise UnsupportedError(
+                f"the impact at t = {run.t[k]:.9g} s is not Newton's with these contacts (missed by {missed:.1e}): "
+                "Poisson's law with friction, and impacts one after the other, have no derivatives"
+            )
+        inverse, free = _inverse(matrix(*state, y)[0], n)
+        if float(free.max(initial=0.0)) > DERIVED_MODE:
+            raise UnsupportedError(f"velocities after the impact at t = {run.t[k]:.9g} s are not unique")
+        d = -(inverse @ change(*state, y)[0])[0, :n]
+        return d[:, : 2 * n], d[:, 3 * n + 1 :]
+
+    def _refuse_edge(self, k: int, name: str) -> None:
+        raise UnsupportedError(
+            f"at t = {self.run.t[k]:.9g} s contact {name!r} is between two of its laws (stick or slip, closed or "
+            "open): the derivative from either side is another"
+        )
+
+    def _impulses(self, k: int, terms: dict[str, Array], change: Array, struck: int) -> Array:
+        """Return impulses (3 k,) along the contact rows that change the momentum so; they must be unique."""
+        contacts = self.expressions.system.contacts
+        touching = [
+            i for i, c in enumerate(contacts) if c.gapped and (i == struck or self.run.modes[k][i] != Mode.OPEN)
+        ]
+        rows = [3 * i + j for i in touching for j in range(1 + (contacts[i].width if contacts[i].law.static() else 0))]
+        rows = [row for row in rows if terms["W"][row].any()]  # a row across a plane mechanism moves nothing
+        H = np.concatenate([terms["A"], terms["W"][rows]]) / np.sqrt(np.diag(terms["M"]))
+        sizes = np.linalg.norm(H, axis=1)
+        sizes[sizes == 0.0] = 1.0
+        H = H / sizes[:, None]
+        _, s, Vt = np.linalg.svd(H.T)
+        null = Vt[(s > RANK * s[:1]).sum() :]
+        m = len(terms["A"])
+        if np.abs(null[:, m:]).max(initial=0.0) > DERIVED_MODE:
+            raise UnsupportedError(
+                f"impulses of the contacts at t = {self.run.t[k]:.9g} s are not unique (redundant): which of them "
+                "slips is not decided"
+            )
+        found = np.linalg.lstsq(H.T, change / np.sqrt(np.diag(terms["M"])), rcond=RANK)[0] / sizes
+        result = np.zeros(3 * len(contacts))
+        result[rows] = found[m:]
+        return result
+
+    def _impact_functions(
+        self, struck: int, taking: Sequence[int], sticking: Sequence[int], sliding: Sequence[int]
+    ) -> tuple[Any, Any, Any, tuple[int, ...]]:
+        """Return residual, matrix and derivative of the laws of impact, and the contact rows of the impulses."""
+        e, n, m = self.expressions, self.n, len(self.expressions.mechanism.names)
+        s, terms, W = e.symbols, e.terms, e.terms["W"]
+        rows = tuple(3 * i + j for i in taking for j in range(3 if i in (*sticking, *sliding) else 1))
+        after, L, P = ca.SX.sym("after", n), ca.SX.sym("L", m), ca.SX.sym("P", len(rows))
+        place = {row: P[k] for k, row in enumerate(rows)}
+        moved = after - s["v"]
+        u = terms["u"] + W @ moved
+        parts = [terms["M"] @ moved + terms["A"].T @ L - W[list(rows), :].T @ P, terms["psi"] + terms["A"] @ moved]
+        for i in taking:
+            rebound = s["restitution"][i] * terms["u"][3 * i] if i == struck else 0.0
+            parts.append(u[3 * i] + rebound)
+            tangents = [3 * i + 1, 3 * i + 2]
+            if i in sticking:
+                parts.append(u[tangents])
+            elif i in sliding:
+                limit = _static(e.system.contacts[i].law, s["friction"][i]) * place[3 * i]
+                slip = u[tangents]
+                parts.append(ca.vertcat(*(place[t] for t in tangents)) + limit * slip / ca.norm_2(slip))
+        y, residual = ca.vertcat(after, L, P), ca.vertcat(*parts)
+        functions = [
+            e.function(name, [y], [x])
+            for name, x in (
+                ("residual", residual), ("matrix", ca.jacobian(residual, y)),
+                ("change", ca.horzcat(*e.derived(residual))),
+            )
+        ]  # fmt: skip
+        return (*functions, rows)  # type: ignore[return-value]
+
+    def _guard(self, k: int) -> tuple[Array, Array]:
+        """Return the guard of a change of mode, (2 n + 1,) and (p,): a velocity at zero, or a force at its limit."""
+        run, n, contacts = self.run, self.n, self.expressions.system.contacts
+        terms, found = self._at(k), list[tuple[Array, Array]]()
+        t, q, v, tau = self._state(k)
+        mode = self.mode(k)
+        for i, contact in enumerate(contacts):
+            old, new = run.modes[k][i], run.modes[k + 1][i]
+            if old == new or Mode.OPEN in (old, new):
+                continue
+            if old in (Mode.SLIP_PLUS, Mode.SLIP_MINUS) and abs(terms["u"][3 * i + 1, 0]) <= STRICT:
+                row = terms["du"][3 * i + 1]
+                by_state, by_p = row[: 2 * n], row[3 * n + 1 :]
+                a = mode.solved(t, q, v, tau)[0][0, :n]
+                rate = float(by_state[:n] @ v[0] + by_state[n:] @ a + row[3 * n])
+                found.append((np.concatenate([by_state, [rate]]), by_p))
+            elif old == Mode.STICK and contact.width == 1:
+                found.append(self._limit_guard(k, i, mode))
+            elif Mode.SLIP in (old, new):
+                raise UnsupportedError(
+                    f"contact {contact.name!r} sticks or slips in a plane from t = {run.t[k]:.9g} s on: its direction "
+                    "of sliding has no derivative at rest"
+                )
+        if len(found) != 1:
+            names = ", ".join(repr(c.name) for i, c in enumerate(contacts) if run.modes[k][i] != run.modes[k + 1][i])
+            raise UnsupportedError(
+                f"at t = {run.t[k]:.9g} s contacts {names or '(none)'} change their modes at one instant: which "
+                "comes first decides the derivative, so that there is none"
+            )
+        return found[0]
+
+    def _limit_guard(self, k: int, i: int, mode: ModeVariation) -> tuple[Array, Array]:
+        """Return the derivative of static limit less friction force of a contact with one direction that sticks."""
+        e, n, m = self.expressions, self.n, len(self.expressions.mechanism.names)
+        contact, (t, q, v, tau) = e.system.contacts[i], self._state(k)
+        x, dx = mode.derived(t, q, v, tau)
+        _, _, inverse = mode.solved(t, q, v, tau)
+        K = mode.matrix(t, q, v, tau)[0]
+        place = n + m + mode.rows.index(3 * i + 1)
+        open_part = np.abs((np.eye(K.shape[1]) - inverse[0] @ K[0])[place]).max()
+        if open_part > DERIVED_MODE:
+            raise UnsupportedError(
+                f"the friction force of {contact.name!r} at t = {self.run.t[k]:.9g} s is not unique: when it slips is "
+                "not decided"
+            )
+        sign = float(np.sign(x[0, place]))
+        d = -sign * dx[0, place]
+        mu = float(contact.law.static())
+        if contact.gapped:
+            d = d + mu * dx[0, n + m + mode.rows.index(3 * i)]
+        elif contact.row >= 0:
+            d = d + mu * float(np.sign(x[0, n + contact.row])) * dx[0, n + contact.row]
+        name = f"friction:{contact.name}"
+        if contact.row >= 0:
+            load = float(x[0, n + contact.row])
+        else:
+            load = float(x[0, n + m + mode.rows.index(3 * i)]) if contact.gapped else float(self._loads(k)[i])
+        by_p = d[3 * n + 1 :].copy()
+        if name in self.asked.parameters:
+            starts = np.cumsum([0, *self.asked.sizes.values()])
+            by_p[starts[self.asked.parameters.index(name)]] += abs(load)
+        _, by_q, by_v = self.force(t, q, v)
+        by_state = d[: 2 * n].copy()
+        if by_q is not None:
+            by_state[:n] += d[2 * n : 3 * n] @ by_q[0]
+            by_state[n:] += d[2 * n : 3 * n] @ by_v[0]
+        rate = float(by_state[:n] @ v[0] + by_state[n:] @ x[0, :n] + d[3 * n] + d[2 * n : 3 * n] @ self._force_rate(k))
+        return np.concatenate([by_state, [rate]]), by_p
+
+    def _loads(self, k: int) -> Array:
+        e = self.expressions
+        return e.function("loads", [], [e.terms["load"]])(*self._state(k))[0][0, :, 0]
+
+    def _force_rate(self, k: int) -> Array:
+        """Return the rate of joint forces that depend on time by themselves, (n,)."""
+        law = self.asked.law
+        if law is None or law.kind in ("none", "constant"):
+            return np.zeros(self.n)
+        t, q, v, _ = self._state(k)
+        rate = ca.Function("rate", [law.t, law.q, law.v], [ca.densify(ca.jacobian(law.tau, law.t))])
+        return np.array(rate(t[0], q[0], v[0])).ravel()
+
+    # --- the start ----------------------------------------------------------------------------------------------
+
+    def start(self) -> dict[str, Array]:
+        """Return variations of the start (2 n, n) by q0 and v0: along constraints and closed contacts."""
+        n, terms, run = self.n, self._at(0), self.run
+        contacts, m = self.expressions.system.contacts, self.expressions.mechanism
+        closed = [i for i, c in enumerate(contacts) if c.gapped and run.modes[0][i] != Mode.OPEN]
+        still = [3 * i + 1 + j for i, c in enumerate(contacts) if run.modes[0][i] == Mode.STICK for j in range(c.width)]
+        normals = [3 * i for i in closed]
+        holonomic = [i for i, has in enumerate(m.holonomic) if has]
+        places = np.concatenate([terms["A"][holonomic], terms["W"][normals]])
+        rows = np.concatenate([terms["A"], terms["W"][[*normals, *still]]])
+        turning = np.concatenate([terms["dpsi"][:, :n], terms["du"][[*normals, *still], :n]])
+        along, _ = _projection(terms["M"], places)
+        free, back = _projection(terms["M"], rows)
+        wanted = [name for name in self.asked.names if name in ("q0", "v0")]
+        slow = [c.name for i, c in enumerate(contacts) if run.modes[0][i] not in (Mode.OPEN, Mode.STICK) and c.width]
+        speeds = {c.name: np.abs(terms["u"][3 * i + 1 : 3 * i + 3]).max() for i, c in enumerate(contacts)}
+        slow = [name for name in slow if speeds[name] <= NO_JUMP]
+        if slow and "v0" in wanted:
+            raise UnsupportedError(
+                f"contact {slow[0]!r} slides from rest: it would slide the other way at first if v0 were other; q0 and "
+                "parameters have derivatives"
+            )
+        columns = {"q0": np.vstack([along, -back @ turning @ along]), "v0": np.vstack([np.zeros((n, n)), free])}
+        return {name: columns[name] for name in wanted}
+
+
+def _projection(M: Array, rows: Array) -> tuple[Array, Array]:
+    """Return P and B: P v is nearest to v in kinetic energy with rows P v = 0, and B c the least motion of rate c."""
+    inverse = np.linalg.solve(M, rows.T) if len(rows) else np.zeros((len(M), 0))
+    back = inverse @ np.linalg.pinv(rows @ inverse, rcond=RANK, hermitian=True)
+    return np.eye(len(M)) - back @ rows, back

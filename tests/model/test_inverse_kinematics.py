@@ -1,0 +1,161 @@
+"""Inverse kinematics with loops and limits against Pinocchio and closed forms; distribution of forces."""
+
+from __future__ import annotations
+
+import numpy as np
+import pinocchio as pin
+import pytest
+from scipy.optimize import linprog
+
+import dalembert as da
+from dalembert.errors import ModelError
+from dalembert.model import Placement
+from tests.tree.contacts import GO2, PANDA
+
+
+def test_an_arm_reaches_poses_that_pinocchio_has():
+    """Poses of random configurations: Pinocchio's forward kinematics at the answer is the target, within limits."""
+    tree, model = PANDA.tree(), PANDA.pinocchio()
+    data, rng = model.createData(), np.random.default_rng(1)
+    frame = model.getFrameId(PANDA.frames[0])
+    low, high = tree.lower, tree.upper
+    for _ in range(3):
+        goal = low + (0.2 + 0.6 * rng.random(tree.nv)) * (high - low)
+        pin.framesForwardKinematics(model, data, goal)
+        target = np.array(data.oMf[frame].homogeneous)
+        start = np.clip(goal + 0.3 * rng.standard_normal(tree.nv), low, high)
+        found = tree.inverse_kinematics(start, {PANDA.frames[0]: target})
+        assert found.ok, str(found)
+        pin.framesForwardKinematics(model, data, found.q)
+        np.testing.assert_allclose(data.oMf[frame].homogeneous, target, atol=1e-9)
+        assert (found.q >= low - 1e-9).all()
+        assert (found.q <= high + 1e-9).all()
+
+
+def stewart():
+    """Return a platform on six legs, each a universal joint and a slide, held by six points; and its anchors."""
+    angles = np.radians([5, 55, 125, 175, 245, 295])
+    base = np.stack([np.cos(angles), np.sin(angles), np.zeros(6)], axis=1)
+    turned = np.radians([25, 35, 145, 155, 265, 275])
+    top = 0.6 * np.stack([np.cos(turned), np.sin(turned), np.zeros(6)], axis=1)
+    b = da.Builder("stewart")
+    b.body("plate", mass=3.0, inertia=(0.2, 0.2, 0.3))
+    b.joint("free", "free", parent="world", child="plate", position=(0, 0, 1.2))
+    for k in range(6):
+        b.body(f"tube{k}", mass=0.2, center=(0, 0, 0.3), inertia=(0.01, 0.01, 0.001))
+        b.body(f"rod{k}", mass=0.1, center=(0, 0, -0.2), inertia=(0.01, 0.01, 0.001))
+        b.joint(f"foot{k}", "universal", parent="world", child=f"tube{k}", position=tuple(base[k]))
+        b.joint(f"leg{k}", "prismatic", parent=f"tube{k}", child=f"rod{k}", axis=(0, 0, 1), limits=(0.2, 1.6))
+        b.frame(f"top{k}", "plate", position=tuple(top[k]))
+    machine = b.build()
+    return machine.constrain(*[da.Point(f"rod{k}", f"top{k}") for k in range(6)]), base, top
+
+
+def test_a_stewart_platform_in_closed_form():
+    """Legs are as long as the anchors are apart, whatever the pose; loops stay closed; a leg too short is named."""
+    machine, base, top = stewart()
+    q = machine.neutral()
+    for k in range(6):
+        q[machine.index_q(f"leg{k}")] = 1.2
+    start = machine.assemble(q).q
+    pose = Placement.from_rpy((0.1, -0.15, 0.2), (0.1, -0.05, 1.1))
+    found = machine.inverse_kinematics(start, {"plate": pose})
+    assert found.ok, str(found)
+    assert found.gap < 1e-11
+    anchors = top @ np.asarray(pose.rotation).T + pose.position
+    legs = [found.q[machine.index_q(f"leg{k}")][0] for k in range(6)]
+    np.testing.assert_allclose(legs, np.linalg.norm(anchors - base, axis=1), atol=1e-9)
+    far = machine.inverse_kinematics(start, {"plate": np.array([0.0, 0.0, 2.5])})
+    assert not far.ok
+    assert far.gap < 1e-10
+    assert any(name.startswith("limit of leg") for name in far.conflicts["plate"])
+    reach = max(far.q[machine.index_q(f"leg{k}")][0] for k in range(6))
+    assert reach == pytest.approx(1.6, abs=1e-9)
+
+
+def test_a_task_that_fights_a_loop_is_told():
+    """The coupler of a parallelogram keeps its attitude: a pose that turns it is missed, and the loop is named."""
+    b = da.Builder("parallelogram")
+    z = {"axis": (0, 0, 1)}
+    for name in ("left", "coupler", "right"):
+        b.body(name, mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("a", "revolute", parent="world", child="left", **z)
+    b.joint("b", "revolute", parent="left", child="coupler", position=(0.0, 1.0, 0), **z)
+    b.joint("c", "revolute", parent="world", child="right", position=(2.0, 0, 0), **z)
+    b.loop("d", "revolute", "coupler", "right", placement=(2.0, 0, 0), other_placement=(0, 1.0, 0), axis=(0, 0, 1))
+    b.frame("hand", "coupler", position=(1.0, 0, 0))
+    linkage = b.build()
+    angle = 0.3
+    place = np.array([1.0 - np.sin(angle), np.cos(angle), 0.0])
+    found = linkage.inverse_kinematics([0, 0, 0], {"hand": place})
+    assert found.ok
+    np.testing.assert_allclose(found.q, [angle, -angle, angle], atol=1e-9)
+    turned = linkage.inverse_kinematics([0, 0, 0], {"hand": Placement.from_rpy((0, 0, 0.2), tuple(place))})
+    assert not turned.ok
+    assert turned.conflicts["hand"] == ("loop d y",)
+    assert turned.gap < 1e-10
+    first = linkage.inverse_kinematics([0, 0, 0], {"hand": place, "com": (0.5, 0.5, 0)}, priority=["hand", "com"])
+    np.testing.assert_allclose(first.q, [angle, -angle, angle], atol=1e-8)
+    assert first.met == {"hand": True, "com": False}
+    with pytest.raises(ModelError, match="position"):
+        linkage.inverse_kinematics([0, 0, 0], {"hand": [1.0, 2.0]})
+
+
+def table(load):
+    """Return a table of 10 kg whose weight acts at a place, on four feet that are held."""
+    b = da.Builder("table")
+    b.body("table", mass=10.0, center=(*load, 0.5), inertia=(1.0, 1.0, 1.0))
+    b.joint("free", "free", parent="world", child="table")
+    for k, (x, y) in enumerate(((1, 1), (-1, 1), (-1, -1), (1, -1))):
+        b.frame(f"f{k}", "table", position=(x, y, 0.0))
+    return b.build().constrain(*[da.Point(f"f{k}") for k in range(4)])
+
+
+def test_a_table_on_four_legs():
+    """Least squares and least peak of a statically indeterminate table, in closed form and by a linear program."""
+    weight, (x, y) = 98.1, (0.3, -0.2)
+    feet = [f"f{k}" for k in range(4)]
+    still = table((x, y))
+    q = still.neutral()
+    share = still.distribute(q, contacts=feet, friction=0.5)
+    signs = np.array([(1, 1), (-1, 1), (-1, -1), (1, -1)])
+    expected = weight / 4 * (1 + signs @ [x, y])
+    forces = np.array([share.reactions[name] for name in feet])
+    assert share.status == da.Status.REDUNDANT
+    assert share.residual < 1e-9
+    np.testing.assert_allclose(forces[:, 2], expected, rtol=1e-6)
+    np.testing.assert_allclose(forces[:, :2], 0.0, atol=1e-5)
+    assert share.family.shape == (12, 6)
+    assert not share.unique[2]
+    np.testing.assert_allclose([share.margin[name] for name in feet], 0.5 * expected, rtol=1e-5)
+    peak = still.distribute(q, contacts=feet, friction=0.5, minimise="peak")
+    balance = np.vstack([np.ones(4), signs.T])
+    best = linprog(
+        [0, 0, 0, 0, 1], A_ub=np.hstack([np.eye(4), -np.ones((4, 1))]), b_ub=np.zeros(4),
+        A_eq=np.hstack([balance, np.zeros((3, 1))]), b_eq=weight * np.array([1, x, y]),
+    )  # fmt: skip
+    assert peak.peak == pytest.approx(best.fun, rel=1e-6)
+    assert peak.peak <= share.peak + 1e-9
+    over = table((1.5, 0.0)).distribute(q, contacts=feet)  # beyond the feet: no push holds it
+    assert over.status == da.Status.INCONSISTENT
+    assert not over.ok
+
+
+def test_a_quadruped_stands():
+    """Go2 on four points, its base free: forces and torques satisfy Pinocchio's equations of motion."""
+    robot, model = GO2.in_contact(), GO2.pinocchio()
+    data = model.createData()
+    q = np.array(robot.neutral())
+    q[7:] = np.tile([0.0, 0.8, -1.6], 4)
+    feet = list(dict.fromkeys(constraint.label for constraint in robot.constraints))
+    share = robot.distribute(q, contacts=feet, friction=0.7)
+    assert share.ok
+    needed = pin.rnea(model, data, q, np.zeros(18), np.zeros(18))
+    pin.computeJointJacobians(model, data, q)
+    pin.updateFramePlacements(model, data)
+    total = share.tau.copy()
+    for name, frame in zip(feet, GO2.frames, strict=True):
+        J = pin.getFrameJacobian(model, data, model.getFrameId(frame), pin.LOCAL_WORLD_ALIGNED)[:3]
+        total += J.T @ share.reactions[name]
+    np.testing.assert_allclose(total, needed, atol=1e-6)
+    assert min(share.margin.values()) > 0
