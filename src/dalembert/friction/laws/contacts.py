@@ -107,7 +107,10 @@ class Coulomb(FrictionContact):
 
 @dataclass(frozen=True, eq=False)
 class JointFriction(FrictionContact):
-    """Friction in a joint: along one coordinate, given by its name or number; the limit is load x law."""
+    """Friction in a joint: along one coordinate, given by its name or number; the limit is load x law.
+
+    Of a mechanism also a hinge that closes a loop, by its name.
+    """
 
     load: Any = field(default=1.0, kw_only=True)
 
@@ -121,8 +124,9 @@ class JointFriction(FrictionContact):
 class BearingFriction(FrictionContact):
     """Friction of a mechanism's hinge or slider that depends on its load: law x radius x force across the axis.
 
-    `along` is the name of the joint, the law a coefficient (by the speed), `radius` that of a journal in metres,
-    left out of a slider. In runs of a mechanism: `da.simulate(m, ..., contacts=[BearingFriction(...)])`.
+    `along` is the name of the joint, or of a hinge that closes a loop, the law a coefficient (by the speed), `radius`
+    that of a journal in metres, left out of a slider. In runs of a mechanism:
+    `da.simulate(m, ..., contacts=[BearingFriction(...)])`.
     """
 
     radius: float = field(default=1.0, kw_only=True)

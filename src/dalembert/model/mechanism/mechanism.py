@@ -378,7 +378,7 @@ class Mechanism:
             child's axes; all other joints are rigid. They decide what redundant constraints leave open. Without them
             all joints give way alike.
         bearings
-            Dry friction of bearings that turn or slide, by joint of the tree: (radius in metres, coefficient) of a
+            Dry friction of bearings that turn or slide, by joint: (radius in metres, coefficient) of a
             hinge, a coefficient of a slider. The torque is coefficient x radius x load across the axis, against the
             velocity, and part of the motion; `.friction` has it. Where several torques are possible (a linkage that
             jams) the status is `DECLINED`.

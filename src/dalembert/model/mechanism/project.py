@@ -124,6 +124,8 @@ def closed(mechanism: Mechanism, q: Array, t: float, tolerance: float) -> Array:
     for k in np.flatnonzero(~(size <= max(tolerance, CONTRADICTING))):
         settled = size[k] <= mechanism.slack
         place, remaining = _least_open(mechanism, q[k] if settled else start[k], t)
+        if not (settled or remaining <= mechanism.slack) and np.isfinite(start[k]).all():
+            place, remaining = _from_afar(mechanism, start[k], t)
         if remaining <= mechanism.slack:
             q[k] = place
         elif not settled:
@@ -161,6 +163,17 @@ def _least_open(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, float]
     survey = RankSurvey(mechanism, t)
     survey.measure(q)
     return least_open(survey, q)
+
+
+def _from_afar(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, float]:
+    """Return where damped steps from a guess end, and how far rows are open there.
+
+    Where a mechanism closes in singular configurations alone, its rank leaves rows out that lead there from a guess.
+    """
+    if mechanism.nv > LARGEST_SURVEYED:
+        return q, np.inf
+    place = closest(mechanism, q, np.ones(mechanism.nv), t)
+    return place, float(largest_residual(mechanism, place[None], t)[0])
 
 
 def _refuse_open(mechanism: Mechanism, q: Array, t: float) -> None:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import Counter
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from dalembert.model.mechanism.placement import IDENTITY, Placement
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.types import Array
 
 AXES = ("child", "parent", "world")
 """Axes in which wrenches can be told: of the joint's frame on either body, or the ground's."""
@@ -87,6 +88,73 @@ def _told_apart(table: list[Transmission]) -> tuple[Transmission, ...]:
         seen[name] += 1
         result.append(replace(place, name=name if seen[name] == 1 else f"{name} {seen[name]}"))
     return tuple(result)
+
+
+@dataclass(frozen=True, eq=False)
+class LoopHinge:
+    """A hinge that closes a loop: its turn is no coordinate, but a row of velocities, u = axis . (w_child - w_parent).
+
+    Attributes
+    ----------
+    at
+        Its place among the transmissions.
+    axis
+        In the axes of the joint's frame on the child, (3,); `on_child` in those of the child.
+    """
+
+    at: Transmission
+    axis: Array
+
+    @property
+    def on_child(self) -> Array:
+        """The axis in the axes of the child."""
+        return np.array(self.at.place.rotation).reshape(3, 3) @ self.axis
+
+    def in_world(self, mechanism: Mechanism, q: Array) -> Array:
+        """Return the axis in the world, (N, 3), at configurations (N, nq)."""
+        if self.at.child == mechanism.ground:
+            return np.tile(self.on_child, (len(q), 1))
+        return np.asarray(mechanism.kinematics(q, self.at.child)[0]).reshape(-1, 3, 3) @ self.on_child
+
+    def rows(self, mechanism: Mechanism, q: Array) -> Array:
+        """Return the rows of u, (N, nv): a torque about the hinge acts along them."""
+        axis, turns = self.in_world(mechanism, q), np.zeros((len(q), 3, mechanism.nv))
+        for body, sign in ((self.at.child, 1.0), (self.at.parent, -1.0)):
+            if body != mechanism.ground:
+                J = mechanism.frame_jacobian(q, body, "local_world_aligned")
+                turns += sign * np.asarray(J).reshape(len(q), 6, -1)[:, 3:]
+        return np.einsum("nc,ncj->nj", axis, turns)
+
+    def drift(self, mechanism: Mechanism, q: Array, v: Array) -> Array:
+        """Return what is left of du/dt where accelerations are zero, (N,).
+
+        The axis turns with the child, so that its own rate adds (w_child x axis) . (w_child - w_parent), which is zero
+        where the loop is closed: both bodies then turn relative to each other about the axis alone.
+        """
+        rest = np.zeros((len(q), 3))
+        for body, sign in ((self.at.child, 1.0), (self.at.parent, -1.0)):
+            if body != mechanism.ground:
+                kernel = mechanism.compile("jacobian_drift", frame=body, reference="local_world_aligned")
+                rest += sign * np.asarray(kernel(q, v)).reshape(len(q), 6)[:, 3:]
+        return np.einsum("nc,nc->n", self.in_world(mechanism, q), rest)
+
+    def torques(self, mechanism: Mechanism, q: Array, torque: Array) -> dict[str, Array]:
+        """Return the wrenches on bodies, (N, 6) in world axes, of torques (N,) of the parent on the child."""
+        moment = torque[:, None] * self.in_world(mechanism, q)
+        wrench = np.concatenate([np.zeros_like(moment), moment], axis=1)
+        ends = ((self.at.child, wrench), (self.at.parent, -wrench))
+        return {body: each for body, each in ends if body != mechanism.ground}
+
+
+@remembered(1)
+def loop_hinges(mechanism: Mechanism) -> dict[str, LoopHinge]:
+    """Return the hinges that close loops, of files, of the builder and among constraints, by name."""
+    hinges = {}
+    for at in transmissions(mechanism):
+        if at.kind == "revolute" and at.group in ("loop", "constraint"):
+            constraint: Any = mechanism.all_constraints[at.number]
+            hinges[at.name] = LoopHinge(at, np.array(constraint.axis, float).reshape(3))
+    return hinges
 
 
 def places_of(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
