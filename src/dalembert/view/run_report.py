@@ -13,6 +13,7 @@ from dalembert._version import __version__
 from dalembert.errors import DalembertError, scene_words
 from dalembert.model.mechanism.joint_forces import COMPONENTS
 from dalembert.simulate.events.record import Mode
+from dalembert.simulate.joint_forces import COARSE
 from dalembert.simulate.plots import phases
 from dalembert.simulate.table import row_units
 from dalembert.simulate.witness import moving_rows
@@ -171,8 +172,12 @@ def _resolution(run: Trajectory) -> str:
     """Return a sentence on the samples that peaks are taken from."""
     if run.method == "moreau":
         return f"Peaks are those of mean forces over time steps, {run.t.size} of them: impacts are in them."
-    return f"Peaks are the largest of {run.t.size} samples, at most {np.diff(run.t).max(initial=0.0):.2g} s apart" + (
-        "; impulses of impacts are listed with the events." if run.impacts else "."
+    widest = float(np.diff(run.t).max(initial=0.0))
+    coarse = widest > COARSE * float(run.t[-1] - run.t[0])
+    return (
+        f"Peaks are the largest of {run.t.size} samples, at most {widest:.2g} s apart"
+        + ("; larger ones may lie between them: every= (--every) asks for more samples" if coarse else "")
+        + ("; impulses of impacts are listed with the events." if run.impacts else ".")
     )
 
 

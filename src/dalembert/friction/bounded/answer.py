@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 
+from dalembert.first_use import OPTIMIZE
 from dalembert.friction.bounded.methods import METHODS, IntervalProblem, MethodForces, exact
 from dalembert.friction.limits import AT_LIMIT, CANCELLED, HELD, HELD_MASSLESS, RESOLVED, UNHELD
 from dalembert.friction.resolution import (
@@ -82,7 +82,7 @@ def unheld(problem: IntervalProblem) -> bool:
     above = np.vstack([np.hstack([moved, -np.eye(m)]), np.hstack([-moved, -np.eye(m)])])
     for j, end in product(range(q), (1.0, -1.0)):
         bounds = [(end, end) if i == j else (-1.0, 1.0) for i in range(q)] + [(0.0, None)] * m
-        best = linprog(cost, A_ub=above, b_ub=np.zeros(2 * m), bounds=bounds, method="highs")
+        best = OPTIMIZE.linprog(cost, A_ub=above, b_ub=np.zeros(2 * m), bounds=bounds, method="highs")
         if best.status == 0 and best.fun <= UNHELD:
             return True
     return False

@@ -20,8 +20,8 @@ from math import prod
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import linprog
 
+from dalembert.first_use import OPTIMIZE
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import (
@@ -162,7 +162,9 @@ def _feasible(E: Array, e: Array, F: Array, f: Array, scale: float) -> Array | N
         return r
     if rank == p:
         return None
-    best = linprog(np.zeros(p), A_ub=F, b_ub=f / scale, A_eq=E, b_eq=e / scale, bounds=(None, None), method="highs")
+    best = OPTIMIZE.linprog(
+        np.zeros(p), A_ub=F, b_ub=f / scale, A_eq=E, b_eq=e / scale, bounds=(None, None), method="highs"
+    )
     return best.x * scale if best.status == 0 else None
 
 
