@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
 import numpy as np
 
 from dalembert.bridges.chosen import guest
-from dalembert.errors import ModelError
+from dalembert.errors import MissingExtraError, ModelError
 from dalembert.model import Builder
 from dalembert.model.constraints import Point, Revolute
 from dalembert.model.mechanism.mechanism import Mechanism
@@ -122,16 +123,35 @@ def four_bar() -> EnvTask:
     return EnvTask(mechanism, ["crank"], [30.0], observe, reward, start, horizon=250)
 
 
+GO2_HEIGHT = 0.3
+GO2_POSE = {"thigh": 0.9, "calf": -1.8}
+"""Height of the trunk and angles of the legs where it stands, metres and radians; hips are at zero."""
+
+
+def _robot_file(name: str) -> str:
+    """Return the path of a file of the package example-robot-data."""
+    try:
+        found = [path for path in files("example-robot-data") or () if path.name == name]
+    except PackageNotFoundError:
+        found = []
+    if not found:
+        raise MissingExtraError("example-robot-data", "test", f"the robot {name!r}")
+    return str(found[0].locate())
+
+
 @cache
 def go2_stance() -> EnvTask:
     """Return a quadruped on four held feet whose trunk shall stay at its height."""
     from dalembert.readers import load
 
-    data = guest("example_robot_data", "example-robot-data", "test", "dalembert/Go2Stance-v0")
-    robot = data.load("go2")
     feet = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
-    mechanism = load(robot.urdf, base="floating").constrain(*(Point(foot) for foot in feet))
-    stand = np.array(robot.q0, dtype=float)
+    mechanism = load(_robot_file("go2.urdf"), base="floating").constrain(*(Point(foot) for foot in feet))
+    stand = mechanism.neutral()
+    stand[2] = GO2_HEIGHT
+    for joint in mechanism.joints:
+        for word, angle in GO2_POSE.items():
+            if word in joint.name:
+                stand[mechanism.index_q(joint.name)] = angle
     base = mechanism.joints[0].name
     driven = [name for name in mechanism.coordinates if not name.startswith(base)]
 
