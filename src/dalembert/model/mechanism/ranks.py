@@ -355,7 +355,7 @@ class RankSurvey:
     def structure(
         self, q: Array, tolerance: float | None = None, rank: int | None = None, rows: Array | None = None
     ) -> RowStructure:
-        """Return the decomposition of all rows, or of some, which decides what of it is zero."""
+        """Return the decomposition of all rows, or of some; it decides which singular values are zero."""
         from dalembert.kkt.rows import row_structure
 
         M, A = self.matrices(q)

@@ -220,7 +220,7 @@ def _open_tree(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array)
 
 
 def _indefinite(mechanism: Mechanism, q: Array) -> Array:
-    """Return of which samples the mass matrix has a negative eigenvalue; only negative inertias bring one."""
+    """Return for every sample whether its mass matrix has a negative eigenvalue; only negative inertias bring one."""
     if mechanism.nv > LARGEST_SURVEYED or not any(body.inertia.is_negative() for body in mechanism.bodies):
         return np.zeros(q.shape[:-1], dtype=bool)
     return np.asarray(np.linalg.eigvalsh(mechanism.mass_matrix(q))[..., 0] < 0.0)

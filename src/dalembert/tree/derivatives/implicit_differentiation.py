@@ -111,7 +111,7 @@ def proven(solver: BlockSolver, blocks: Sequence[Mapping[str, Columns]], inputs:
 
 
 def _weights(count: int) -> list[float]:
-    """Return numbers between 1/2 and 3/2 of either sign, of which no sum is likely to vanish: golden sections."""
+    """Return numbers between 1/2 and 3/2 of either sign, by golden sections: their sums are unlikely to vanish."""
     golden = (5**0.5 - 1) / 2
     return [(0.5 + (k * golden) % 1) * (1.0 if k % 2 else -1.0) for k in range(1, count + 1)]
 
