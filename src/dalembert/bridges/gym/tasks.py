@@ -175,7 +175,7 @@ EXAMPLES: dict[str, tuple[Callable[[], EnvTask], int]] = {
     "FourBar": (four_bar, 250),
     "Go2Stance": (go2_stance, 500),
 }
-"""Registered environments with their horizons; being here is being tested."""
+"""Registered environments with their horizons."""
 
 
 def _single(make: Callable[[], EnvTask], **options: Any) -> Any:
