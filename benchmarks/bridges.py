@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import argparse
 from collections.abc import Callable
+from importlib.metadata import files
 from importlib.util import find_spec
 from time import perf_counter
 
@@ -34,9 +35,8 @@ def best(call: Callable[[], object], number: int) -> float:
 
 
 def quadruped() -> da.Mechanism:
-    import example_robot_data
-
-    robot = da.load(example_robot_data.load("go2").urdf, base="floating")
+    path = next(path for path in files("example-robot-data") or () if path.name == "go2.urdf")
+    robot = da.load(str(path.locate()), base="floating")
     return robot.constrain(*(da.Point(foot) for foot in FEET))
 
 

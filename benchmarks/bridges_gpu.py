@@ -51,11 +51,31 @@ def report(label: str, spy: Spy, addresses: list[int], found: np.ndarray, wanted
     assert error < RTOL
 
 
+def inside(kernel: da.Kernel, plain: da.Kernel, jax: Any, arrays: list[Any], x: list[np.ndarray], spy: Spy) -> None:
+    """Show the kernel inside jit: XLA's memory at the launch, vmap, and a Jacobian."""
+    f = kernel.to_jax()
+    jitted = jax.jit(f)
+    result = jax.block_until_ready(jitted(*arrays))
+    pointers = [a.unsafe_buffer_pointer() for a in (*arrays, result)]
+    report("JAX, jit", spy, pointers, np.asarray(result), plain(*x))
+    mapped = jax.jit(jax.vmap(f, (0, 0, None)))(*arrays[:2], arrays[2][0])
+    print("           vmap:", np.abs(np.asarray(mapped) - plain(x[0], x[1], x[2][0])).max())
+    slope = jax.jit(jax.vmap(jax.jacrev(f)))(*arrays)
+    wanted = plain.jacobian(["q"])(*x)
+    print("           jacrev:", np.abs(np.asarray(slope) - wanted).max() / np.abs(wanted).max())
+
+    def loop(q: Any) -> Any:
+        return jax.lax.scan(lambda q, _: (q + 1e-3 * f(q, arrays[1], arrays[2]), None), q, None, length=100)[0]
+
+    print("           scan:", bool(jax.numpy.isfinite(jax.jit(loop)(arrays[0])).all()))
+
+
 def main() -> None:
     robot = arm()
     rng = np.random.default_rng(0)
     x = [rng.normal(size=(4096, 3)) for _ in range(3)]
-    wanted = robot.compile("inverse")(*x)
+    plain = robot.compile("inverse", backend="numpy")
+    wanted = plain(*x)
     kernel = robot.compile("inverse", backend="cuda")
     spy = Spy(kernel.engine)
     cupy = kernel.engine.cupy
@@ -75,7 +95,7 @@ def main() -> None:
             report("PyTorch", spy, [t.data_ptr() for t in (*tensors, result)], result.cpu().numpy(), wanted)
             q = tensors[0].clone().requires_grad_()
             f(q, *tensors[1:]).sum().backward()
-            slope = robot.compile("inverse").jacobian(["q"])(*x).sum(axis=1)
+            slope = plain.jacobian(["q"])(*x).sum(axis=1)
             print("           gradient:", np.abs(q.grad.cpu().numpy() - slope).max() / np.abs(slope).max())
     if find_spec("jax"):
         import jax
@@ -86,6 +106,7 @@ def main() -> None:
             result = jax.numpy.from_dlpack(kernel(*arrays))
             pointers = [a.unsafe_buffer_pointer() for a in (*arrays, result)]
             report("JAX", spy, pointers, np.asarray(result), wanted)
+            inside(kernel, plain, jax, arrays, x, spy)
 
 
 if __name__ == "__main__":

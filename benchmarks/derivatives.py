@@ -8,10 +8,10 @@ Derivatives are d(a, lam)/d(q, v, force) in tangent coordinates. Pinocchio's tim
 `computeConstraintDynamicsDerivatives` (of a tree: `computeABADerivatives`), called from Python; ratios are medians of
 rounds in which both take turns, on one thread. Compile time is processor time, with nothing in the cache.
 
-Agreement is with `computeConstraintDynamicsDerivatives`, `computeImpulseDynamicsDerivatives`, `computeABADerivatives`
-and `computeRNEADerivatives` of every robot with contacts in `tests/tree/contacts.py`, and of Cassie's tree: the largest
-difference, relative to the largest entry of a matrix. On the GPU inputs are there already; times are the median of
-repeated launches, errors those of the first samples against the CPU.
+Agreement is with `computeConstraintDynamicsDerivatives`, `computeImpulseDynamicsDerivatives`, `computeABADerivatives`,
+`computeRNEADerivatives` and `computeJointTorqueRegressor` of every robot with contacts in `tests/tree/contacts.py`, and
+of Cassie's tree: the largest difference, relative to the largest entry of a matrix. On the GPU inputs are there
+already; times are the median of repeated launches, errors those of the first samples against the CPU.
 """
 
 from __future__ import annotations
@@ -26,15 +26,17 @@ from typing import Any
 import numpy as np
 import pinocchio as pin
 from tests.tree.contacts import G1, GO2, ICUB, OTHERS, PANDA, TALOS, Robot
+from tests.tree.robots import ROBOTS
 from tests.tree.test_constrained_pinocchio import Oracle, end, states
 
+import dalembert as da
 from dalembert.kernel import Kernel
 from dalembert.model.requests import requests
 from dalembert.tree.routes.route_report import cost_of
 
 BATCH, SINGLE, ROUNDS = 512, 200, 9
 
-CASSIE = Robot("cassie_description/robots/cassie.urdf", "floating", (), 3)
+CASSIE = Robot("cassie_description/robots/cassie_v2.sdf", "floating", (), 3)
 
 SMALLEST = 1e-6
 """Derivatives below this are compared as they are."""
@@ -130,30 +132,63 @@ def agreement(robot: Robot) -> dict[str, float]:
 WORDS = ("q", "v", "force")
 
 
-def _of_tree(model: pin.Model, forward: Any, inverse: Any, q: Any, v: Any, tau: Any) -> dict[str, float]:
+def _of_tree(
+    model: pin.Model, forward: Any, inverse: Any, q: Any, v: Any, tau: Any, order: Any = slice(None)
+) -> dict[str, float]:
+    """Return the differences of open trees; `order` are Pinocchio's velocities in that of the tree."""
     data, found, needed = model.createData(), forward(q, v, tau, 0.0), inverse(q, v, tau, 0.0)
-    blocks = [np.array(x) for x in pin.computeABADerivatives(model, data, q, v, tau)]
+    there = np.argsort(np.arange(len(v))[order])
+    shift = len(q) - len(v)
+    q = np.concatenate([q[:shift], q[shift:][there]])
+    v, tau = v[there], tau[there]
+    blocks = [np.array(x)[order][:, order] for x in pin.computeABADerivatives(model, data, q, v, tau)]
     aba = off([(found[f"dacceleration_d{w}"], x) for w, x in zip(WORDS, blocks, strict=True)])
-    blocks = [np.array(x) for x in pin.computeRNEADerivatives(model, data, q, v, tau)]
+    blocks = [np.array(x)[order][:, order] for x in pin.computeRNEADerivatives(model, data, q, v, tau)]
     return {"ABA": aba, "RNEA": off([(needed[f"dtau_d{w}"], x) for w, x in zip("qva", blocks, strict=True)])}
+
+
+def regressor_off(tree: Any, model: pin.Model, q: Any, v: Any, a: Any) -> float:
+    """Return the difference from `computeJointTorqueRegressor`: columns of the first body behind every joint."""
+    found = called(tree, "regressor")(q, v, a)["regressor"]
+    expected = pin.computeJointTorqueRegressor(model, model.createData(), q, v, a)
+    joints = [i for i, joint in enumerate(tree.joints) if joint.kind != "fixed"]
+    pairs = [found[:, 10 * i : 10 * i + 10] for i in joints]
+    return float(np.abs(np.hstack(pairs) - expected).max() / np.abs(expected).max())
+
+
+def cassie() -> tuple[Any, pin.Model, Any]:
+    """Return Cassie's open tree, the same for Pinocchio, which reads no loops, through its URDF, and the velocities."""
+    tree = da.load(str(ROBOTS / "cassie_description/robots/cassie_v2.sdf"), base="floating").open_tree()
+    tree = tree.with_passive(False)
+    model = pin.buildModelFromXML(tree.to_urdf(), pin.JointModelFreeFlyer())
+    model.gravity.linear = np.array(tree.gravity)
+    places = {name: model.idx_vs[i] for i, name in enumerate(model.names) if i > 1}  # branches in alphabetic order
+    hinges = [joint.name for joint in tree.joints if joint.kind == "revolute"]
+    return tree, model, np.array([*range(6), *(places[name] for name in hinges)])
 
 
 def agree(part: str) -> list[dict[str, Any]]:
     """Print and return the agreement of all robots whose file has `part` in its name."""
     rows = []
-    print(f"{'':58}", *(f"{word:>10}" for word in ("constraint", "impulse", "ABA", "RNEA")))
+    print(f"{'':58}", *(f"{word:>10}" for word in ("constraint", "impulse", "ABA", "RNEA", "regressor")))
+    words = ("constraint", "impulse", "ABA", "RNEA", "regressor")
     for robot in (GO2, TALOS, G1, PANDA, CASSIE, ICUB, *OTHERS):
         if not Path(robot.path).exists() or part not in robot.file:
             continue
+        tree, model, order = cassie() if robot is CASSIE else (robot.tree(), robot.pinocchio(), slice(None))
+        rng = np.random.default_rng(0)
+        state = tree.random(rng), *rng.standard_normal((2, tree.nv))
         if robot.frames:
             found = agreement(robot)
         else:
-            tree, model, rng = robot.tree(), robot.pinocchio(), np.random.default_rng(0)
-            state = tree.random(rng), *rng.standard_normal((2, tree.nv))
-            found = _of_tree(model, called(tree, "forward_derivatives"), called(tree, "inverse_derivatives"), *state)
+            found = _of_tree(
+                model, called(tree, "forward_derivatives"), called(tree, "inverse_derivatives"), *state, order
+            )
+        if robot.frames:
+            found["regressor"] = regressor_off(tree, model, *state)
         rows.append({"robot": robot.file, **found})
-        words = (f"{found[w]:10.1e}" if w in found else f"{'-':>10}" for w in ("constraint", "impulse", "ABA", "RNEA"))
-        print(f"{robot.file:58}", *words, flush=True)
+        shown = (f"{found[w]:10.1e}" if w in found else f"{'-':>10}" for w in words)
+        print(f"{robot.file:58}", *shown, flush=True)
     return rows
 
 

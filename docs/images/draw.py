@@ -4,7 +4,7 @@ from pathlib import Path
 
 import numpy as np
 
-from dalembert.cli.demo import ANGLE, limit_of_a_light_rod
+from dalembert.examples import ANGLE, limit_of_a_light_rod
 from dalembert.view import new_figure
 from dalembert.view.figures import draw_crank_slider, draw_massless_limit
 

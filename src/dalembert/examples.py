@@ -1,8 +1,9 @@
-"""Examples: the crank-slider of seed 000, the belt of seed 001, the Stanford arm of seed 003."""
+"""Examples: the crank-slider of seed 000, the belt of seed 001, the Stanford arm of seed 003, and what they show."""
 
 from __future__ import annotations
 
-from typing import Any
+import time
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -13,7 +14,11 @@ from dalembert.model.matrices import Matrices
 from dalembert.model.mechanism.builder import Builder
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import Placement
+from dalembert.model.system import solve as block_solve
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.simulate import Trajectory
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The two-link arm of seed 000 (eq. 31) as a crank-slider: the smallest system with a massless link.
@@ -67,6 +72,44 @@ def crank_slider(
     )
 
 
+ANGLE = np.pi / 3
+"""Crank angle at which rods are compared, radians."""
+
+LOAD = np.array([2.0, 0.3])
+"""Torques on crank and rod, newton metres: without one on the rod a small mass would not be seen."""
+
+
+def limit_of_a_light_rod() -> tuple[Array, Array, Array, Array]:
+    """Return mass ratios, errors of the block form and of M^-1, and distances to the massless answer."""
+    q, v = np.array([ANGLE, 2 * ANGLE]), np.array([1.0, 2.0])
+    still = block_solve(crank_slider(), q, v, force=LOAD).acceleration
+    masses = 10.0 ** -np.arange(0.0, 16.5, 1.0)
+    block, traditional, apart = (np.zeros(masses.size) for _ in range(3))
+    for k, mass in enumerate(masses):
+        rod = crank_slider(rod_mass=3.0 * mass)
+        exact = _reduced(rod, q, v)
+        size = np.abs(exact).max()
+        acceleration = block_solve(rod, q, v, force=LOAD).acceleration
+        block[k], traditional[k] = (np.abs(x - exact).max() / size for x in (acceleration, _through_inverse(rod, q, v)))
+        apart[k] = np.abs(acceleration - still).max()
+    return masses, block, traditional, apart
+
+
+def _reduced(rod: Lagrangian, q: Array, v: Array) -> Array:
+    """Solve in the crank's angle alone: a = z y + a0 with A z = 0, A a0 = -drift."""
+    row, f = rod.jacobian(q)[0], LOAD - rod.bias(q, v)
+    z, start = np.array([1.0, -row[0] / row[1]]), np.array([0.0, -rod.drift(q, v)[0] / row[1]])
+    M = rod.mass_matrix(q)
+    return start + z * (z @ (f - M @ start)) / (z @ M @ z)
+
+
+def _through_inverse(rod: Lagrangian, q: Array, v: Array) -> Array:
+    """Solve by the traditional formulas (24), (25)."""
+    Mi, A, f = np.linalg.inv(rod.mass_matrix(q)), rod.jacobian(q), LOAD - rod.bias(q, v)
+    lam = np.linalg.inv(A @ Mi @ A.T) @ (A @ Mi @ f + rod.drift(q, v))
+    return Mi @ (f - A.T @ lam)
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Two blocks on a belt (seed 001, section 4, Table 1, eqs. 21a, 21b): three contacts, redundant when all stick.
 #
@@ -103,6 +146,72 @@ def two_blocks(
         ],
         energy=energy,
     )
+
+
+BELT_SPEED = 0.3
+"""Speed of the belt and of both blocks at the start, m/s."""
+
+TOLERANCES = {"rtol": 1e-13, "atol": 1e-15}
+"""Nine digits of an event after 30 s: halving the tolerances changes none of them."""
+
+STEEP = 0.4
+"""The slope of the regularised law is stiff: part of the step that it is run with."""
+
+
+def run_two_blocks(duration: float = 30.0, **options: Any) -> Trajectory:
+    """Simulate the seed's example, every event located; options go to `da.simulate`."""
+    from dalembert.simulate import simulate
+
+    speed = [BELT_SPEED, BELT_SPEED]
+    return simulate(two_blocks(), duration, [0.0, 0.0], speed, **{**TOLERANCES, **options})
+
+
+COMPARED = {
+    "exact, events": {"method": "hybrid"},
+    "exact, fixed step": {"method": "fixed", "resolver": "exact"},
+    "flowchart": {"method": "fixed", "resolver": "flowchart"},
+    "flowchart, short form": {"method": "fixed", "resolver": "flowchart", "form": "short"},
+    "switch": {"method": "fixed", "resolver": "switch"},
+    "regularised": {"method": "fixed", "resolver": "regularised", "width": 1e-3},
+}
+"""Every method on the same motion."""
+
+
+def compare_methods(duration: float, step: float) -> list[dict[str, Any]]:
+    """Run every method; return event times, creep, steps, run time, and where it stopped."""
+    rows, reference = [], np.zeros(0)
+    for name, options in COMPARED.items():
+        options = dict(options)
+        size = STEEP * step if name == "regularised" else step
+        extra = {"step": size, "stepper": "rk4"} if options["method"] == "fixed" else {}
+        begin = time.perf_counter()
+        run = run_two_blocks(duration, **extra, **options)
+        spent = time.perf_counter() - begin
+        times = _starts_of_slip(run) if name == "regularised" else np.array([event.time for event in run.events])
+        if not reference.size:
+            reference = times
+        reached = reference[reference <= run.t[-1]]
+        error = max((float(np.abs(times - t).min()) for t in reached), default=np.nan) if times.size else np.nan
+        first = run.t <= 2.1
+        rows.append(
+            {
+                "method": name,
+                "events": len(run.events),
+                "error": error,
+                "creep": float(np.abs(run.v[first] - BELT_SPEED).max()),
+                "steps": run.steps,
+                "seconds": spent,
+                "stopped": "" if run.ok else f"stops at {run.t[-1]:.3f} s: {run.message.splitlines()[0]}",
+            }
+        )
+    return rows
+
+
+def _starts_of_slip(run: Trajectory) -> Array:
+    """Return when a regularised contact leaves or enters the band |velocity| < 0.01 m/s: it never sticks."""
+    speed = np.abs(np.column_stack([run.v[:, 0] - BELT_SPEED, run.v[:, 1] - BELT_SPEED, run.v[:, 0] - run.v[:, 1]]))
+    inside = speed < 0.01
+    return np.sort(np.concatenate([run.t[1:][inside[1:, i] != inside[:-1, i]] for i in range(3)]))
 
 
 # ----------------------------------------------------------------------------------------------------------------------

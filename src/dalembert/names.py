@@ -23,7 +23,7 @@ def near_matches(name: Any, names: Collection[str]) -> tuple[str, ...]:
     wanted = str(name).casefold()
     close = get_close_matches(wanted, folded, n=3)
     if not close and len(wanted) > 2:
-        close = [each for each in folded if wanted in each or each in wanted.split("_")][:3]
+        close = [known for known in folded if wanted in known or known in wanted.split("_")][:3]
     return tuple(folded[match] for match in close)
 
 

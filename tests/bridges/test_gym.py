@@ -30,7 +30,7 @@ def pendulum(step=0.05, method="euler"):
     def wrapped(q):
         return (q[:, 0] + np.pi) % (2 * np.pi) - np.pi
 
-    return bridge.Task(
+    return bridge.EnvTask(
         b.build(),
         ["pivot"],
         [2.0],
@@ -153,7 +153,7 @@ def test_a_copy_without_an_answer_ends(monkeypatch):
 
 def test_misuse_is_named():
     with pytest.raises(da.ModelError, match="limits"):
-        bridge.Task(**{**vars(pendulum()), "limits": []})
+        bridge.EnvTask(**{**vars(pendulum()), "limits": []})
     with pytest.raises(da.ModelError, match="method"):
         bridge.VectorEnv(pendulum(method="leapfrog"), 1)
     with pytest.raises(da.ModelError, match="arrays"):

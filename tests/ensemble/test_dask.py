@@ -4,18 +4,38 @@ from __future__ import annotations
 
 import os
 import signal
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
 import dalembert as da
+from dalembert.ensemble.entry import StudyProgress
 from dalembert.ensemble.executors import WorkersLostError
-from tests.ensemble.small import quick_job
+from tests.ensemble.small import kept, quick_job
 from tests.ensemble.test_workers import files_of
 
 distributed = pytest.importorskip("distributed")
 pytestmark = pytest.mark.filterwarnings("ignore")  # of Dask's own threads and sockets
+
+
+@contextmanager
+def after_first_block(act):
+    """Do something once, when the first block is done."""
+    plain, done = StudyProgress.add, []
+
+    def add(self, counts):
+        plain(self, counts)
+        if not done:
+            done.append(act())
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(StudyProgress, "add", add)
+        yield done
 
 
 def slow_down(factor=19):
@@ -35,30 +55,47 @@ def test_a_cluster_with_a_slow_and_a_dying_worker(tmp_path):
         pids = client.run(os.getpid)
         addresses = list(pids)
         client.run(slow_down, workers=addresses[:1])
-        killed = []
-
-        def kill(block):
-            os.kill(pids[addresses[1]], signal.SIGKILL)
-            killed.append(block)
-
-        from dalembert.ensemble import entry
-
-        plain = entry.StudyProgress.add
-
-        def add(self, counts):
-            plain(self, counts)
-            if not killed:
-                kill(0)
-
-        entry.StudyProgress.add = add
-        try:
+        with after_first_block(lambda: os.kill(pids[addresses[1]], signal.SIGKILL)) as killed:
             study = da.ensemble.of(job, executor=client, block=10, to=tmp_path / "dask.zarr")
-        finally:
-            entry.StudyProgress.add = plain
     assert killed
     assert study.complete
     assert study.status_counts == calm.status_counts
     assert files_of(tmp_path / "dask.zarr") == files_of(tmp_path / "calm.zarr")
+
+
+SCHEDULER = "from distributed.cli.dask_scheduler import main; main()"
+WORKER = "from distributed.cli.dask_worker import main; main()"
+
+
+def test_a_scheduler_that_is_killed(tmp_path):
+    """The study ends with advice; resumed without Dask, its store is that of an undisturbed one."""
+    path, calm = tmp_path / "study.zarr", tmp_path / "calm.zarr"
+    root = str(Path(__file__).parents[2])
+    environment = os.environ | {"PYTHONPATH": os.pathsep.join([f"{root}/src", root])}
+    file = tmp_path / "scheduler.json"
+    start = [sys.executable, "-c"]
+    plain = ["--scheduler-file", str(file), "--no-dashboard"]
+    scheduler = subprocess.Popen(
+        [*start, SCHEDULER, *plain, "--host", "127.0.0.1", "--port", "0"], env=environment, stderr=subprocess.DEVNULL
+    )
+    worker = subprocess.Popen([*start, WORKER, *plain, "--nthreads", "1"], env=environment, stderr=subprocess.DEVNULL)
+    try:
+        client = distributed.Client(scheduler_file=str(file), timeout=60)
+        job = replace(quick_job(130, slow=0.02), shapes={"y": (2,)})
+        with (
+            after_first_block(lambda: os.kill(scheduler.pid, signal.SIGKILL)),
+            pytest.raises(WorkersLostError, match=r"scheduler of Dask was lost.*resume"),
+        ):
+            da.ensemble.of(job, executor=client, block=10, to=path)
+        client.close(timeout=1)
+    finally:
+        for process in (worker, scheduler):
+            process.kill()
+            process.wait()
+    one = ThreadPoolExecutor(1)
+    da.ensemble.resume(path, executor=one, experiment=quick_job(1).experiment, keep={"y": kept})
+    da.ensemble.of(replace(quick_job(130), shapes={"y": (2,)}), executor=one, block=10, to=calm)
+    assert files_of(path) == files_of(calm)
 
 
 def test_a_scheduler_without_workers_is_told():

@@ -125,7 +125,7 @@ def test_identified_inertias_are_those_of_bodies():
     q, v, a = random_motions(truth, 60, 1)
     q, v, a = q[:40], v[:40], a[:40]
     rng = np.random.default_rng(0)
-    tau = truth.inverse(q, v, a) + 0.5 * rng.standard_normal(v.shape)
+    tau = truth.inverse(q, v, a).tau + 0.5 * rng.standard_normal(v.shape)
     free = truth.identify(np.arange(40), q, v, tau, a, consistent=False)
     held = truth.identify(np.arange(40), q, v, tau, a)
     assert any(body.inertia.problem() for body in free.mechanism.bodies)

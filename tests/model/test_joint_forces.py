@@ -597,14 +597,18 @@ def test_friction_of_bearings_is_refused_where_it_is_no_answer(interpreted):
     assert float(sure.friction["lower"]) == pytest.approx(-1e-3 * np.linalg.norm(sure["lower"].force[:2]))
     with pytest.raises(da.ModelError, match="at rest"):
         door.joint_forces([0.0], [0.0], flexible=stiff, bearings={"lower": (0.01, 0.1)})
-    with pytest.raises(da.ModelError, match="closes a loop"):
-        door.joint_forces([0.0], [1.0], flexible=stiff, bearings={"upper": (0.01, 0.1)})
+    upper = door.joint_forces([0.0], [1.0], flexible=stiff, bearings={"upper": (0.01, 0.1)})
+    turn = float(upper.friction["upper"])  # of the parent on the child, which are the other way round in the loop
+    assert abs(turn) == pytest.approx(1e-3 * np.linalg.norm(upper["upper"].force[:2]))
+    assert turn * upper["upper"].moment[2] > 0.0
     with pytest.raises(da.ModelError, match="radius in metres, coefficient"):
         door.joint_forces([0.0], [1.0], flexible=stiff, bearings={"lower": 0.1})
     slider = closed.slider_crank()
     q = slider.assemble([0.7, -1.0, 1.1]).q
     v = slider.project(q, np.array([1.0, 0, 0]))[1]
     pins = slider.open_tree().constrain(da.PointOnLine("rod end", "block", axis=Z, name="wrist pin"))
+    with pytest.raises(da.ModelError, match="'wrist pin' closes a loop and is no hinge"):
+        pins.joint_forces(q, v, bearings={"wrist pin": (0.01, 0.1)})
     jammed = pins.joint_forces(q, v, [10.0, 0, 0], bearings={"slide": 50.0})
     assert jammed.status == da.Status.DECLINED
     assert np.isnan(jammed.wrenches).all()

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.cli.demo import COMPARED, compared, events_run
-from dalembert.examples import two_blocks
+from dalembert.examples import COMPARED, compare_methods, run_two_blocks, two_blocks
 from dalembert.friction import Bounded, Hyperbolic
 from dalembert.simulate.plots import phases
 from tests.cli.test_commands import called
@@ -21,7 +20,7 @@ W = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
 
 @pytest.fixture(scope="module")
 def run():
-    return events_run(every=0.25)
+    return run_two_blocks(every=0.25)
 
 
 def test_O9_every_event_to_30_seconds(run):
@@ -102,7 +101,7 @@ def test_the_lagrangian_gives_the_same_events():
 
 
 def test_O11_other_methods_beside_the_exact_one():
-    rows = {row["method"]: row for row in compared(duration=2.3, step=0.1)}
+    rows = {row["method"]: row for row in compare_methods(duration=2.3, step=0.1)}
     assert set(rows) == set(COMPARED)
     assert rows["exact, events"]["creep"] == 0.0
     assert rows["exact, fixed step"]["creep"] == 0.0

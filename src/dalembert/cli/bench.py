@@ -59,13 +59,13 @@ class Bench:
         scene = scene_of(self.file, (), self.packages, self.base)
         m = scene.mechanism
         q, v = scene.start
-        found: dict[str, Any] = {}
+        timings: dict[str, Any] = {}
         for name in REQUESTS:
             kernel = m.compile(name)
-            given = {"q": q, "v": v, "tau": np.zeros(m.nv), "a": np.zeros(m.nv), "t": np.zeros(1)}
-            one = [given.get(port.name, np.zeros(port.shape)) for port in kernel.inputs]
-            many = [np.tile(x, (self.batch, *(1 for _ in np.shape(x)))) for x in one]
-            found[name] = {"one state, us": 1e6 * _seconds(lambda k=kernel, x=one: k(*x)),
+            state = {"q": q, "v": v, "tau": np.zeros(m.nv), "a": np.zeros(m.nv), "t": np.zeros(1)}
+            arguments = [state.get(port.name, np.zeros(port.shape)) for port in kernel.inputs]
+            many = [np.tile(x, (self.batch, *(1 for _ in np.shape(x)))) for x in arguments]
+            timings[name] = {"one state, us": 1e6 * _seconds(lambda k=kernel, x=arguments: k(*x)),
                            "in a batch, us": 1e6 * _seconds(lambda k=kernel, x=many: k(*x)) / self.batch}  # fmt: skip
         run_time = None
         if scene.content.simulate is not None:
@@ -73,13 +73,13 @@ class Bench:
             run_time = _seconds(lambda: scene.run(progress=False))
         if self.json:
             print_json(
-                {"mechanism": m.name, "nv": m.nv, "machine": platform.machine(), "times": found, "run, s": run_time}
+                {"mechanism": m.name, "nv": m.nv, "machine": platform.machine(), "times": timings, "run, s": run_time}
             )
             return 0
         print(f"{m.name}: {len(m.bodies)} bodies, nv {m.nv}, {len(m.names)} constraint rows")
         print(f"{'':14s}{'one state':>12s}{f'of {self.batch}':>12s}")
-        for name, each in found.items():
-            print(f"{name:14s}{each['one state, us']:9.2f} us{each['in a batch, us']:9.3f} us")
+        for name, timing in timings.items():
+            print(f"{name:14s}{timing['one state, us']:9.2f} us{timing['in a batch, us']:9.3f} us")
         if run_time is not None:
             print(f"the run of {scene.options['duration']:g} s takes {run_time:.3g} s")
         return 0

@@ -145,11 +145,11 @@ WORDS: dict[str, Word] = {
 """Every option that makes a constraint; being here is being tested."""
 
 
-def constraints(given: dict[str, Sequence[str]], mechanism: Mechanism) -> list[Constraint]:
+def constraints(words: dict[str, Sequence[str]], mechanism: Mechanism) -> list[Constraint]:
     """Return the constraints of all words, by option."""
     parts = (*mechanism.bodies, *mechanism.joints, *mechanism.frames)
     names = {mechanism.ground, *mechanism.coordinates, *(part.name for part in parts)}
-    made = [WORDS[option].constraint(option, text, names) for option, texts in given.items() for text in texts]
+    made = [WORDS[option].constraint(option, text, names) for option, texts in words.items() for text in texts]
     return distinct(made, set(mechanism.names))
 
 
@@ -163,9 +163,9 @@ def distinct(made: Sequence[Constraint], taken: set[str]) -> list[Constraint]:
         others = (
             replace(constraint, name=f"{constraint.label} ({word})") for word in chain([constraint.kind], count(2))
         )
-        one = next(one for one in chain([constraint], others) if taken.isdisjoint(one.row_names()))
-        taken = taken | set(one.row_names())
-        named.append(one)
+        renamed = next(renamed for renamed in chain([constraint], others) if taken.isdisjoint(renamed.row_names()))
+        taken = taken | set(renamed.row_names())
+        named.append(renamed)
     return named
 
 
@@ -420,13 +420,13 @@ class Check:
             scene = scene_of(self.file)
             mechanism, start = scene.mechanism, scene.start[0]
         mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}, mechanism))
-        found = survey(mechanism, self.samples, self.seed, start)
-        self._report(mechanism.name, str(found), found.solvable, mechanism)
+        surveyed = survey(mechanism, self.samples, self.seed, start)
+        self._report(mechanism.name, str(surveyed), surveyed.solvable, mechanism)
         if self.json:
-            print_json(found.as_dict())
+            print_json(surveyed.as_dict())
         else:
-            print(found)
-        return 0 if found.solvable else 1
+            print(surveyed)
+        return 0 if surveyed.solvable else 1
 
     def _report(self, title: str, text: str, solvable: bool, mechanism: Mechanism | None = None) -> None:
         """Write the report, if one is asked for."""
@@ -455,15 +455,15 @@ class Check:
         if any(getattr(self, word) for word in WORDS):
             raise ModelError(f"constraints are for robot files ({', '.join(ROBOT_FILES)}), not for {self.file}")
         problem = read_matrices(self.file)
-        found = problem.system.diagnose(problem.drift if np.any(problem.drift) else None)
-        solvable = bool(found.solvable) and found.conflict is None
+        diagnosis = problem.system.diagnose(problem.drift if np.any(problem.drift) else None)
+        solvable = bool(diagnosis.solvable) and diagnosis.conflict is None
         solution = (
             problem.system.solve(problem.force, problem.drift) if solvable and problem.force is not None else None
         )
-        text = f"{self.file}\n{found}" + ("" if solution is None else f"\n\n{solution}")
+        text = f"{self.file}\n{diagnosis}" + ("" if solution is None else f"\n\n{solution}")
         self._report(self.file.name, text, solvable)
         if self.json:
-            print_json({**Finding("matrices", 0.0, "", found).as_dict(), "solvable": solvable,
+            print_json({**Finding("matrices", 0.0, "", diagnosis).as_dict(), "solvable": solvable,
                         "solution": None if solution is None else as_data(solution)})  # fmt: skip
         else:
             print(text)

@@ -8,19 +8,30 @@ from contextlib import redirect_stdout
 from dataclasses import dataclass
 from io import StringIO
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 
 import numpy as np
 import tyro
 
 from dalembert.cli.target import print_json, writable
 from dalembert.errors import SolvabilityError
-from dalembert.examples import CONTACTS, crank_slider, stanford_arm, two_blocks
+from dalembert.examples import (
+    ANGLE,
+    BELT_SPEED,
+    CONTACTS,
+    STEEP,
+    compare_methods,
+    crank_slider,
+    limit_of_a_light_rod,
+    run_two_blocks,
+    stanford_arm,
+    two_blocks,
+)
 from dalembert.friction import Hyperbolic, resolve
 from dalembert.kkt import KKT
-from dalembert.model import Lagrangian, block_system, solve
+from dalembert.model import block_system
 from dalembert.scenes import scene
-from dalembert.simulate import Trajectory, simulate
+from dalembert.simulate import Trajectory
 from dalembert.view import Report, draw_maps, new_figure
 from dalembert.view.figures import (
     draw_blocks,
@@ -47,13 +58,6 @@ def say(page: Report, heading: str, text: str, output: str) -> None:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # `dalembert demo crank`: seed 000's crank-slider, an impact, a redundant and an inconsistent system, and a report.
-
-
-ANGLE = np.pi / 3
-"""Crank angle of the demonstration, radians."""
-
-LOAD = np.array([2.0, 0.3])
-"""Torques on crank and rod, newton metres: without one on the rod a small mass would not be seen."""
 
 
 def show_crank(report: Path) -> int:
@@ -110,37 +114,6 @@ def _limit(page: Report) -> None:
     figure = new_figure(7.0, 3.2)
     draw_convergence(figure.add_subplot(), masses[:13], apart[:13])
     page.figure(figure, "Distance to the massless answer: a light rod may be left out, and this is what it costs.")
-
-
-def limit_of_a_light_rod() -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:
-    """Return mass ratios, errors of the block form and of M^-1, and distances to the massless answer."""
-    q, v = np.array([ANGLE, 2 * ANGLE]), np.array([1.0, 2.0])
-    still = solve(crank_slider(), q, v, force=LOAD).acceleration
-    masses = 10.0 ** -np.arange(0.0, 16.5, 1.0)
-    block, traditional, apart = (np.zeros(masses.size) for _ in range(3))
-    for k, mass in enumerate(masses):
-        rod = crank_slider(rod_mass=3.0 * mass)
-        exact = _reduced(rod, q, v)
-        size = np.abs(exact).max()
-        acceleration = solve(rod, q, v, force=LOAD).acceleration
-        block[k], traditional[k] = (np.abs(x - exact).max() / size for x in (acceleration, _through_inverse(rod, q, v)))
-        apart[k] = np.abs(acceleration - still).max()
-    return masses, block, traditional, apart
-
-
-def _reduced(rod: Lagrangian, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Solve in the crank's angle alone: a = z y + a0 with A z = 0, A a0 = -drift."""
-    row, f = rod.jacobian(q)[0], LOAD - rod.bias(q, v)
-    z, start = np.array([1.0, -row[0] / row[1]]), np.array([0.0, -rod.drift(q, v)[0] / row[1]])
-    M = rod.mass_matrix(q)
-    return start + z * (z @ (f - M @ start)) / (z @ M @ z)
-
-
-def _through_inverse(rod: Lagrangian, q: np.ndarray, v: np.ndarray) -> np.ndarray:
-    """Solve by the traditional formulas (24), (25)."""
-    Mi, A, f = np.linalg.inv(rod.mass_matrix(q)), rod.jacobian(q), LOAD - rod.bias(q, v)
-    lam = np.linalg.inv(A @ Mi @ A.T) @ (A @ Mi @ f + rod.drift(q, v))
-    return Mi @ (f - A.T @ lam)
 
 
 def _impact(page: Report) -> None:
@@ -210,25 +183,15 @@ def _maps(page: Report) -> None:
 
 
 DURATION = 30.0
-SPEED = 0.3
-TOLERANCES = {"rtol": 1e-13, "atol": 1e-15}
-"""Nine digits of an event after 30 s: halving the tolerances changes none of them."""
+"""Length of the run, seconds."""
 
 SHORT, STEP = 5.0, 1e-2
 """Horizon and fixed step of the comparison, seconds."""
 
-STEEP = 0.4
-"""The slope of the regularised law is stiff: part of the step that it is run with."""
-
-
-def events_run(**options: Any) -> Trajectory:
-    """Simulate the seed's example with events."""
-    return simulate(two_blocks(), DURATION, [0.0, 0.0], [SPEED, SPEED], **{**TOLERANCES, **options})
-
 
 def print_events() -> int:
     """Print the events as JSON."""
-    run = events_run()
+    run = run_two_blocks(DURATION)
     rows = [{**event.as_dict(), "time": round(event.time, 12)} for event in run.events]
     print(json.dumps({"events": rows, "duration": DURATION, "status": run.status}, indent=1))
     return 0 if run.ok else 1
@@ -242,7 +205,7 @@ def show_belt(report: Path) -> int:
     draw_blocks(left)
     draw_law(right, Hyperbolic(4.0))
     page.figure(figure, "The blocks, and the law of friction of the first contact, set-valued at rest.")
-    run = events_run(every=0.02)
+    run = run_two_blocks(DURATION, every=0.02)
     table = "\n".join(f"  {event}" for event in run.events)
     say(page, "Every event", f"Times to nine digits, {run.steps} steps of order 8.", table)
     for draw, caption in (
@@ -265,7 +228,7 @@ def _redundant_contacts(page: Report, run: Trajectory) -> None:
     W = np.array([[1.0, 0.0, 1.0], [0.0, 1.0, -1.0]])
     apart = max(np.abs(W @ run.forces[s] - system.bias(run.q[s], run.v[s], run.t[s])).max() for s in stuck)
     before = resolve(np.diag([4.0, 7.0]), [-6.3, 0.0], W, np.zeros(3), [4.0, 7.0, 5.0], names=CONTACTS)
-    creep = max(float(np.abs(run.v[s] - SPEED).max()) for s in stuck)
+    creep = max(float(np.abs(run.v[s] - BELT_SPEED).max()) for s in stuck)
     say(
         page,
         "All three contacts stick",
@@ -279,58 +242,10 @@ def _redundant_contacts(page: Report, run: Trajectory) -> None:
     )
 
 
-COMPARED = {
-    "exact, events": {"method": "hybrid"},
-    "exact, fixed step": {"method": "fixed", "resolver": "exact"},
-    "flowchart": {"method": "fixed", "resolver": "flowchart"},
-    "flowchart, short form": {"method": "fixed", "resolver": "flowchart", "form": "short"},
-    "switch": {"method": "fixed", "resolver": "switch"},
-    "regularised": {"method": "fixed", "resolver": "regularised", "width": 1e-3},
-}
-"""Every method on the same motion."""
-
-
-def compared(duration: float, step: float) -> list[dict[str, Any]]:
-    """Run every method; return event times, creep, steps, run time, and where it stopped."""
-    rows, reference = [], np.zeros(0)
-    for name, options in COMPARED.items():
-        options = dict(options)
-        size = STEEP * step if name == "regularised" else step
-        extra = {"step": size, "stepper": "rk4"} if options["method"] == "fixed" else {}
-        begin = time.perf_counter()
-        run = simulate(two_blocks(), duration, [0.0, 0.0], [SPEED, SPEED], **{**TOLERANCES, **extra, **options})
-        spent = time.perf_counter() - begin
-        times = _starts_of_slip(run) if name == "regularised" else np.array([event.time for event in run.events])
-        if not reference.size:
-            reference = times
-        reached = reference[reference <= run.t[-1]]
-        error = max((float(np.abs(times - t).min()) for t in reached), default=np.nan) if times.size else np.nan
-        first = run.t <= 2.1
-        rows.append(
-            {
-                "method": name,
-                "events": len(run.events),
-                "error": error,
-                "creep": float(np.abs(run.v[first] - SPEED).max()),
-                "steps": run.steps,
-                "seconds": spent,
-                "stopped": "" if run.ok else f"stops at {run.t[-1]:.3f} s: {run.message.splitlines()[0]}",
-            }
-        )
-    return rows
-
-
-def _starts_of_slip(run: Trajectory) -> np.ndarray:
-    """Return when a regularised contact leaves or enters the band |velocity| < 0.01 m/s: it never sticks."""
-    speed = np.abs(np.column_stack([run.v[:, 0] - SPEED, run.v[:, 1] - SPEED, run.v[:, 0] - run.v[:, 1]]))
-    inside = speed < 0.01
-    return np.sort(np.concatenate([run.t[1:][inside[1:, i] != inside[:-1, i]] for i in range(3)]))
-
-
 def _compare(page: Report) -> None:
     """Show the other methods beside the exact one."""
     lines = [f"  {'method':24s}{'events':>7s}{'error, s':>11s}{'creep, m/s':>12s}{'steps':>7s}{'run, s':>8s}"]
-    for row in compared(SHORT, STEP):
+    for row in compare_methods(SHORT, STEP):
         error = f"{row['error']:.1e}"
         lines.append(
             f"  {row['method']:24s}{row['events']:7d}{error:>11s}{row['creep']:12.1e}{row['steps']:7d}"

@@ -136,7 +136,7 @@ class Graph:
             lines.append("left out: springs and dampers")
         return tableau
 
-    def _draw(self, found: Structure) -> None:
+    def _draw(self, structure: Structure) -> None:
         """Write the picture."""
         from dalembert.tableau.structure.pictures import LARGEST_GRAPH as LARGEST
         from dalembert.tableau.structure.pictures import structure_picture
@@ -144,8 +144,8 @@ class Graph:
         assert self.output is not None
         kind = self.kind
         if kind == "auto":
-            kind = "graph" if max(found.pattern.shape) <= LARGEST else "matrix"
-        self.output.write_text(structure_picture(found, kind), encoding="utf-8")
+            kind = "graph" if max(structure.pattern.shape) <= LARGEST else "matrix"
+        self.output.write_text(structure_picture(structure, kind), encoding="utf-8")
 
 
 def _is_tree(mechanism: Mechanism) -> bool:

@@ -80,8 +80,8 @@ class InverseCommand:
         else:
             width = max(len(name) for name in m.coordinates)
             print(f"{'coordinate'.ljust(width)}  {'peak':>12s}       at, s")
-            for (name, each), unit in zip(peaks.items(), units, strict=True):
-                print(f"{name.ljust(width)}  {each['peak'] + 0.0:12.5g} {unit:3s}  {each['at']:.4g}")
+            for (name, peak), unit in zip(peaks.items(), units, strict=True):
+                print(f"{name.ljust(width)}  {peak['peak'] + 0.0:12.5g} {unit:3s}  {peak['at']:.4g}")
             if failed.size:
                 print(f"{failed.size} of {t.size} samples have no answer, the first at t = {t[failed[0]]:g} s")
             if splined:

@@ -81,12 +81,12 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 
 def _answer(arguments: Sequence[str] | None) -> None:
-    given = list(sys.argv[1:] if arguments is None else arguments)
-    if "--version" in given or "-V" in given:
+    line = list(sys.argv[1:] if arguments is None else arguments)
+    if "--version" in line or "-V" in line:
         print(f"dalembert {__version__}")
         raise SystemExit(DONE)
-    debug = "--debug" in given
-    words = [word for word in given if word != "--debug"]
+    debug = "--debug" in line
+    words = [word for word in line if word != "--debug"]
     if words and words[0] in ("-h", "--help", "help") and len(words) == 1:
         print(overview(), end="")
         raise SystemExit(DONE)

@@ -51,24 +51,24 @@ class Scenes:
                 print("\n".join(f"{name:17s} {s.title}" for name, s in every.items()))
                 print("\ndalembert simulate NAME runs one, dalembert scenes NAME prints its file")
             return 0
-        found = scene(self.name)
+        chosen = scene(self.name)
         if self.copy is not None:
-            return self._copied(found)
+            return self._copied(chosen)
         if self.json:
-            print_json({"name": found.name, "title": found.title, "text": found.text})
+            print_json({"name": chosen.name, "title": chosen.title, "text": chosen.text})
         else:
-            print(found.text, end="")
+            print(chosen.text, end="")
         return 0
 
-    def _copied(self, found: Scene) -> int:
+    def _copied(self, chosen: Scene) -> int:
         """Copy the scene with what it reads; nothing is written over."""
         from dalembert.scenes.keys import TimeTable
 
         assert self.copy is not None
-        content = found.content
+        content = chosen.content
         tables = [force.file for force in content.force.values() if isinstance(force, TimeTable)]
         others = [*tables, *([content.model.file] if content.model is not None else [])]
-        targets = {found.path: self.copy} | {found.path.parent / name: self.copy.parent / name for name in others}
+        targets = {chosen.path: self.copy} | {chosen.path.parent / name: self.copy.parent / name for name in others}
         for target in targets.values():
             if target.exists():
                 raise ModelError(f"{target} is there already; give another name")

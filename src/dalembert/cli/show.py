@@ -10,8 +10,8 @@ import tyro
 
 from dalembert.cli.target import print_json
 from dalembert.errors import ModelError, scene_words
-from dalembert.model.mechanism.description import as_text
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.tree_text import as_text
 from dalembert.readers import load
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -139,7 +139,7 @@ class Simulate:
             run = scene.run(progress=False if quiet else None, **changes)
         checks = run_checks(run)
         ends = ("completed", "event", *([SIMPLIFIED] if self.without else []))
-        good = run.status in ends and all(each for name, _, each in checks if name != "end reached")
+        good = run.status in ends and all(passed for name, _, passed in checks if name != "end reached")
         written = self._write(run, scene)
         if self.json:
             loads = peak_loads(run) if self.joint_forces is not None else {}
@@ -199,7 +199,7 @@ class Simulate:
         """Return what to type for the same run."""
         words = ["dalembert", "simulate", str(self.file)]
         for option in ("set", "start", "foot", "without"):
-            words += [word for each in getattr(self, option) for word in (f"--{option}", each)]
+            words += [word for word_of_option in getattr(self, option) for word in (f"--{option}", word_of_option)]
         for option in ("duration", "method", "every", "step", "pose", "hold"):
             value = getattr(self, option)
             words += [] if value is None else [f"--{option}", str(value)]

@@ -78,10 +78,10 @@ def scene_of(
             f"{path} holds {'a stored run' if kind == 'run' else kind}, no scene: try dalembert {hints[kind]}"
         )
     if kind == "scene":
-        found = scene(path, packages=folders)
+        chosen = scene(path, packages=folders)
         with blamed_on(typed("--set", assignments)):
-            found = found.with_parameters(**numbers_by_name(assignments)) if assignments else found
-        return robot.started(found)
+            chosen = chosen.with_parameters(**numbers_by_name(assignments)) if assignments else chosen
+        return robot.started(chosen)
     if assignments:
         raise ModelError(f"--set is for scenes; {path} is a robot file and has no parameters")
     if not path.is_file():
@@ -133,13 +133,13 @@ class RobotOptions:
         stops = [StopTable()] if self.acting and "limits" not in self.without else []
         model = replace(content.model, base=base, passive=passive)
         simulate = replace(content.simulate, friction="friction" not in self.without)
-        found = self._with(scene, model=model, contact=feet, stop=stops, simulate=simulate)
+        whole = self._with(scene, model=model, contact=feet, stop=stops, simulate=simulate)
         if stops and not any(
-            np.isfinite(x) for j in found.mechanism.joints for x in (*j.limits.lower, *j.limits.upper)
+            np.isfinite(x) for j in whole.mechanism.joints for x in (*j.limits.lower, *j.limits.upper)
         ):
-            found = self._with(found, stop=[])
-        found = self._with(found, start=self._start(found, bool(feet)))
-        return found if self.hold is None else self._with(found, force=self._held(found))
+            whole = self._with(whole, stop=[])
+        whole = self._with(whole, start=self._start(whole, bool(feet)))
+        return whole if self.hold is None else self._with(whole, force=self._held(whole))
 
     def _start(self, scene: Scene, lifted: bool = False) -> Any:
         """Return [start]: the scene's own, with the pose and the values that are given; feet are put on the ground."""
@@ -176,16 +176,16 @@ class RobotOptions:
 
 def numbers_by_name(words: Sequence[str]) -> dict[str, float]:
     """Return the values of words such as `length=0.3`."""
-    found = {}
+    numbers = {}
     for word in words:
         name, equals, value = word.partition("=")
         try:
-            found[name.strip()] = float(value)
+            numbers[name.strip()] = float(value)
         except ValueError:
             raise ModelError(f"{word!r} is not name=number, as in length=0.3") from None
         if not equals or not name.strip():
             raise ModelError(f"{word!r} is not name=number, as in length=0.3")
-    return found
+    return numbers
 
 
 DISTRIBUTION = re.compile(r"(normal|uniform)\(([^,]+),([^,]+)\)")
@@ -198,7 +198,7 @@ def typed(option: str, words: Sequence[str]) -> dict[str, str]:
 
 def values_by_name(words: Sequence[str]) -> dict[str, Any]:
     """Return the values of words: `length=0.3,0.4`, `length=0.3:0.6:4` (four of them), `length=normal(0.3,0.01)`."""
-    found: dict[str, Any] = {}
+    ranges: dict[str, Any] = {}
     for word in words:
         name, _, values = word.partition("=")
         drawn = DISTRIBUTION.fullmatch(values.replace(" ", ""))
@@ -206,17 +206,17 @@ def values_by_name(words: Sequence[str]) -> dict[str, Any]:
             if drawn is not None:
                 from dalembert.ensemble import distributions
 
-                found[name.strip()] = getattr(distributions, drawn[1])(float(drawn[2]), float(drawn[3]))
+                ranges[name.strip()] = getattr(distributions, drawn[1])(float(drawn[2]), float(drawn[3]))
             elif values.count(":") == 2:
                 start, stop, count = values.split(":")
-                found[name.strip()] = np.linspace(float(start), float(stop), int(count)).tolist()
+                ranges[name.strip()] = np.linspace(float(start), float(stop), int(count)).tolist()
             else:
-                found[name.strip()] = [float(value) for value in values.split(",")]
+                ranges[name.strip()] = [float(value) for value in values.split(",")]
         except ValueError:
             raise ModelError(
                 f"{word!r} is not name=values, as in length=0.3,0.4 or length=0.3:0.6:4 or length=normal(0.3,0.01)"
             ) from None
-    return found
+    return ranges
 
 
 def writable(path: Path | None, endings: Sequence[str], what: str) -> None:
@@ -238,11 +238,11 @@ def print_json(data: Mapping[str, Any]) -> None:
 def plain(value: Any) -> Any:
     """Return arrays and NumPy's numbers as lists and numbers that JSON has."""
     if isinstance(value, Mapping):
-        return {str(key): plain(each) for key, each in value.items()}
+        return {str(key): plain(item) for key, item in value.items()}
     if isinstance(value, np.ndarray):
         return plain(value.tolist())
     if isinstance(value, list | tuple):
-        return [plain(each) for each in value]
+        return [plain(item) for item in value]
     if isinstance(value, np.generic):
         return plain(value.item())
     if isinstance(value, float):

@@ -28,7 +28,7 @@ from zlib import crc32
 
 import numpy as np
 
-from dalembert.ensemble.distributions import DrawnVariable, ListedVariable, Variable, variable_of
+from dalembert.ensemble.distributions import DrawnVariable, ListedVariable, StudyInput, variable_of
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.names import near_matches
 from dalembert.types import Array
@@ -66,10 +66,10 @@ class Design:
     kind: str
     seed: int
     runs: int
-    variables: Mapping[str, Variable]
+    variables: Mapping[str, StudyInput]
 
     @classmethod
-    def of(cls, kind: str, seed: int, runs: int | None, variables: Mapping[str, Variable]) -> Design:
+    def of(cls, kind: str, seed: int, runs: int | None, variables: Mapping[str, StudyInput]) -> Design:
         """Check a design; lists become the axes of a grid, whose size is the number of runs if none is given."""
         if kind not in DESIGNS:
             raise ModelError(
@@ -124,7 +124,7 @@ class Design:
             at += each.dimensions
         return found
 
-    def _drawn(self, name: str, each: Variable, index: Array) -> Array:
+    def _drawn(self, name: str, each: StudyInput, index: Array) -> Array:
         if isinstance(each, DrawnVariable):
             return np.array([each.function(self.generator(name, int(i))) for i in index], dtype=float)
         counters = -(-each.dimensions // WORDS)
@@ -173,7 +173,7 @@ class Design:
 
 def design_of(data: Mapping[str, Any], given: Mapping[str, Any]) -> Design:
     """Return the design that `described` wrote; `given` has the functions that a file cannot hold, by variable."""
-    variables: dict[str, Variable] = {}
+    variables: dict[str, StudyInput] = {}
     for name in data["order"]:
         if name in data["functions"]:
             if name not in given:

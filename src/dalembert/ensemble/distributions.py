@@ -21,7 +21,7 @@ from dalembert.types import Array
 
 
 @dataclass(frozen=True, eq=False)
-class Variable:
+class StudyInput:
     """What varies from run to run.
 
     Attributes
@@ -52,7 +52,7 @@ class Variable:
 
 
 @dataclass(frozen=True, eq=False)
-class NormalVariable(Variable):
+class NormalVariable(StudyInput):
     """Normal numbers or vectors; `factor` is a standard deviation, one per component, or L of the covariance L L^T.
 
     `tangent` says that values are displacements from the mean, not their sum with it.
@@ -100,7 +100,7 @@ class NormalVariable(Variable):
 
 
 @dataclass(frozen=True, eq=False)
-class UniformVariable(Variable):
+class UniformVariable(StudyInput):
     """Numbers or vectors whose components are uniform between two bounds."""
 
     low: Array = field(default_factory=lambda: np.zeros(()))
@@ -124,7 +124,7 @@ class UniformVariable(Variable):
 
 
 @dataclass(frozen=True, eq=False)
-class ScipyVariable(Variable):
+class ScipyVariable(StudyInput):
     """A number with a distribution of `scipy.stats`, by its name, arguments and `ppf`."""
 
     name: str = "norm"
@@ -149,7 +149,7 @@ class ScipyVariable(Variable):
 
 
 @dataclass(frozen=True, eq=False)
-class ListedVariable(Variable):
+class ListedVariable(StudyInput):
     """Values that are given: run i takes value i // stride, beginning again after the last.
 
     `axis` says that all combinations with other lists are wanted; the design sets the stride.
@@ -177,7 +177,7 @@ class ListedVariable(Variable):
 
 
 @dataclass(frozen=True, eq=False)
-class DrawnVariable(Variable):
+class DrawnVariable(StudyInput):
     """What a Python function draws: function(generator) -> value, with a generator of the run's own."""
 
     function: Callable[[np.random.Generator], Any] = lambda generator: 0.0
@@ -249,7 +249,7 @@ def _rows(rows: Any) -> Array:
     return array
 
 
-def variable(value: Any, what: str, size: int | None = None) -> Variable | None:
+def variable(value: Any, what: str, size: int | None = None) -> StudyInput | None:
     """Return what a user gave as a variable, or None where it is the same in all runs.
 
     Parameters
@@ -258,7 +258,7 @@ def variable(value: Any, what: str, size: int | None = None) -> Variable | None:
         Components of one value, where a vector is expected: then a list of that size is one value for all runs, and a
         matrix has one row per run.
     """
-    if isinstance(value, Variable):
+    if isinstance(value, StudyInput):
         return value
     if hasattr(value, "ppf") and hasattr(value, "dist"):
         if size is not None and size != 1:
@@ -274,7 +274,7 @@ def variable(value: Any, what: str, size: int | None = None) -> Variable | None:
     return None
 
 
-def variable_of(data: Mapping[str, Any]) -> Variable:
+def variable_of(data: Mapping[str, Any]) -> StudyInput:
     """Return the variable that `described` wrote."""
     match data:
         case {"normal": mean, "factor": factor, "tangent": tangent}:

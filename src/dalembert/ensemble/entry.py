@@ -13,7 +13,7 @@ from typing import Any
 from dalembert.checks import whole_number
 from dalembert.ensemble.blocks import RunColumns, StudyJob, versions, with_shapes
 from dalembert.ensemble.designs import Design, design_of
-from dalembert.ensemble.executors import Driver, ThreadWorkers, Workers, available_cores, workers_of
+from dalembert.ensemble.executors import BlockWorkers, Driver, ThreadWorkers, available_cores, workers_of
 from dalembert.ensemble.experiment import Experiment, SystemExperiment, experiment_of, split_parameters, split_start
 from dalembert.ensemble.keep import keepers, keepers_of
 from dalembert.ensemble.plan import StudyPlan, block_of, duration_words, pilot
@@ -225,7 +225,7 @@ def study_job(
     return StudyJob(experiment, points, keepers(keep), record_events=bool(record_events))
 
 
-def drive(job: StudyJob, workers: Workers, blocks: Any, progress: bool | None) -> Study:
+def drive(job: StudyJob, workers: BlockWorkers, blocks: Any, progress: bool | None) -> Study:
     """Have workers compute blocks; Ctrl-C ends the study with what is done."""
     memory = None if job.store else MemoryColumns(job)
     todo = list(blocks)

@@ -40,14 +40,14 @@ DASK_RETRIES = 3
 """How often Dask itself repeats a block whose worker died."""
 
 NO_WORKERS = 64
-"""Workers that are assumed of an executor that does not tell."""
+"""BlockWorkers that are assumed of an executor that does not tell."""
 
 
 class WorkersLostError(DalembertError):
     """An executor that cannot be rebuilt has lost its workers, or never had any."""
 
 
-class Workers:
+class BlockWorkers:
     """An executor with its number of workers, and what to do when one of them dies."""
 
     size = 1
@@ -69,7 +69,7 @@ class Workers:
         """Let go of what was made here."""
 
 
-class ThreadWorkers(Workers):
+class ThreadWorkers(BlockWorkers):
     """Threads of this process: compiled loops run without the interpreter lock."""
 
     remote = False
@@ -86,7 +86,7 @@ class ThreadWorkers(Workers):
         self.pool.shutdown(wait=True, cancel_futures=at_once)
 
 
-class ProcessWorkers(Workers):
+class ProcessWorkers(BlockWorkers):
     """Processes of this machine; a pool that a death has broken is made anew."""
 
     def __init__(self, size: int) -> None:
@@ -142,7 +142,7 @@ def end_with_parent() -> None:
     threading.Thread(target=watch, daemon=True).start()
 
 
-class GivenWorkers(Workers):
+class GivenWorkers(BlockWorkers):
     """An executor of the user: MPI, Slurm, or a pool; it is left as it is."""
 
     def __init__(self, executor: Any) -> None:
@@ -164,7 +164,7 @@ class GivenWorkers(Workers):
         ) from error
 
 
-class DaskWorkers(Workers):
+class DaskWorkers(BlockWorkers):
     """A cluster of Dask, through its `Client`."""
 
     def __init__(self, client: Any) -> None:
@@ -218,7 +218,7 @@ def _unreachable(error: BaseException) -> WorkersLostError:
     )
 
 
-def workers_of(executor: Any) -> Workers:
+def workers_of(executor: Any) -> BlockWorkers:
     """Return workers for what a user gave: None (threads), a number (processes), an executor, a client of Dask."""
     if executor is None:
         return ThreadWorkers(available_cores())
@@ -258,7 +258,7 @@ class Driver:
         Blocks that wait; those under way by their future; those that were under way when a worker died.
     """
 
-    def __init__(self, job: StudyJob, workers: Workers, finished: Callable[[int, Any], None]) -> None:
+    def __init__(self, job: StudyJob, workers: BlockWorkers, finished: Callable[[int, Any], None]) -> None:
         self.job, self.workers, self.finished = job, workers, finished
         self.payload: bytes | StudyJob = packed(job) if workers.remote else job
         self.waiting: deque[int] = deque()

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
-from dalembert.ensemble.distributions import NormalVariable, Variable, variable
+from dalembert.ensemble.distributions import NormalVariable, StudyInput, variable
 from dalembert.errors import DalembertError, ModelError
 from dalembert.memory import memory_of
 from dalembert.names import lookup
@@ -215,7 +215,7 @@ def _named(system: Any, fixed: Any, values: Mapping[str, Any], letter: str) -> A
 # What a user gives, split into what varies and what does not.
 
 
-def split_start(given: Any, letter: str, system: Any) -> tuple[Any, dict[str, Variable]]:
+def split_start(given: Any, letter: str, system: Any) -> tuple[Any, dict[str, StudyInput]]:
     """Return the fixed part of q or v, and its variables by name."""
     if given is None:
         return None, {}
@@ -248,7 +248,7 @@ def system_names(system: Any) -> tuple[str, ...]:
     return tuple(_in_time(system).coordinates)
 
 
-def split_parameters(given: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, Variable]]:
+def split_parameters(given: Mapping[str, Any] | None) -> tuple[dict[str, Any], dict[str, StudyInput]]:
     """Return the parameters that are the same in all runs, and those that vary."""
     fixed, varying = {}, {}
     for name, value in (given or {}).items():

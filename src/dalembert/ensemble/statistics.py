@@ -44,7 +44,7 @@ class SampleStatistics:
     mean, deviation
         Over the runs.
     interval
-        Of the mean, (2, *shape); NaN where the design allows none.
+        Of the mean, (2, ...); NaN where the design allows none.
     quantiles, quantile_intervals
         By probability.
     """

@@ -181,10 +181,10 @@ def cone_samples(data: ContactProblem, T: Array, associated: bool) -> BatchResol
     load = data.f + np.einsum("sij,sj->si", np.broadcast_to(data.W, (N, n, m)), c.known)
     residual, steps = np.full(N, np.nan), np.zeros(N, dtype=np.int64)
     code, status = np.zeros((N, c.kind.size), dtype=np.int64), np.zeros(N, dtype=np.int64)
-    given = (data.M, load, data.W, data.A, c.source, c.others, drift, data.drift[:, c.others], c.mu, c.direction)
+    arrays = (data.M, load, data.W, data.A, c.source, c.others, drift, data.drift[:, c.others], c.mu, c.direction)
     stack = p >= REDUNDANT and p > n - c.others.size
     reacting_samples(
-        *(np.ascontiguousarray(x) for x in given), c.first, c.kind, c.sliding, ASSOCIATED if associated else COULOMB,
+        *(np.ascontiguousarray(x) for x in arrays), c.first, c.kind, c.sliding, ASSOCIATED if associated else COULOMB,
         (AIM, OPTIMAL, STILL, 0 if stack else NEWTON), a, r, u, code, status, residual, steps,
     )  # fmt: skip
     forces, xi = c.known.copy(), np.full((N, m), np.nan)
@@ -383,7 +383,7 @@ def _alone(out: BatchResolution, s: int, problem: ContactProblem, options: dict[
         out.status[s] = Status.NONFINITE
         return
     try:
-        one = resolve_state(problem, s, **options)
+        resolution = resolve_state(problem, s, **options)
     except SolvabilityError as refused:
         contradicts = refused.diagnosis is not None and refused.diagnosis.verdict is Status.INCONSISTENT
         out.status[s] = Status.INCONSISTENT if contradicts else Status.MASSLESS
@@ -391,11 +391,15 @@ def _alone(out: BatchResolution, s: int, problem: ContactProblem, options: dict[
     except ModelError:  # the laws were checked before: M is singular where the loop's own test passed it
         out.status[s] = Status.MASSLESS
         return
-    out.status[s], out.optimality[s] = one.status, one.certificate.optimality
-    out.iterations[s] = one.certificate.iterations
-    if not one.ok:
+    out.status[s], out.optimality[s] = resolution.status, resolution.certificate.optimality
+    out.iterations[s] = resolution.certificate.iterations
+    if not resolution.ok:
         return
-    out.acceleration[s], out.forces[s], out.multipliers[s] = one.acceleration, one.forces, one.multipliers
-    out.contact_acceleration[s] = one.contact_acceleration
+    out.acceleration[s], out.forces[s], out.multipliers[s] = (
+        resolution.acceleration,
+        resolution.forces,
+        resolution.multipliers,
+    )
+    out.contact_acceleration[s] = resolution.contact_acceleration
     for i, name in enumerate(problem.contacts.names):
-        out.sets[s, i] = one.sets.code(name)
+        out.sets[s, i] = resolution.sets.code(name)

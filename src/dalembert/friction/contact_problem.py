@@ -256,12 +256,12 @@ def column_names(laws: list[Any], names: Sequence[str], m: int) -> tuple[str, ..
 
 def contact_sets(
     laws: list[Any], names: tuple[str, ...], columns: tuple[str, ...], rows: Sequence[str], velocity: Array,
-    loads: Array, at_rest: float, one: tuple[Any] | None,
+    loads: Array, at_rest: float, single: tuple[Any] | None,
 ) -> ContactSets:  # fmt: skip
     """Evaluate the laws at all velocities (N, m).
 
-    `one` holds the state of the system where there is one state alone, whose data are refused in words; of many, a bad
-    sample has NaN for a coefficient.
+    `single` holds the state of the system where there is one state alone, whose data are refused in words; of many, a
+    bad sample has NaN for a coefficient.
     """
     bases, source, first, kind, begin = _rows_of_contacts(laws, names, rows)
     N, m = velocity.shape
@@ -269,27 +269,27 @@ def contact_sets(
     sliding = ~(speed <= at_rest)
     static, kinetic = np.empty(len(laws)), np.zeros(speed.shape)
     for i, law in enumerate(bases):
-        if one is None and law.needs_state:
+        if single is None and law.needs_state:
             raise ModelError(
                 f"contact {names[i]!r}: a law that depends on the state is resolved one by one: use resolve"
             )
-        static[i] = law.static(None if one is None else one[0])
+        static[i] = law.static(None if single is None else single[0])
         if sliding[:, i].any():
-            kinetic[:, i] = _kinetic(law, speed[:, i], None if one is None else one[0])
-    given = kind == FIXED
-    if one is not None:
-        _refuse_active(bases, names, given.tolist(), static, kinetic[0], loads[0], speed[0], sliding[0].tolist())
+            kinetic[:, i] = _kinetic(law, speed[:, i], None if single is None else single[0])
+    fixed = kind == FIXED
+    if single is not None:
+        _refuse_active(bases, names, fixed.tolist(), static, kinetic[0], loads[0], speed[0], sliding[0].tolist())
     # coefficients of cones; of given limits the limit at rest, the force in motion
     load = np.where(loads >= 0.0, loads, np.nan)
-    mu = np.where(given, np.where(sliding & np.isfinite(load), 0.0, load * static), np.where(sliding, kinetic, static))
+    mu = np.where(fixed, np.where(sliding & np.isfinite(load), 0.0, load * static), np.where(sliding, kinetic, static))
     mu[~np.isfinite(speed)] = np.nan
     known, direction = np.zeros((N, m)), np.zeros((N, source.size))
     if sliding.any():
         owner = np.repeat(np.arange(len(laws)), np.diff(np.append(begin, m)))
         unit = np.where(np.isfinite(velocity), velocity, 0.0) / np.where(speed > 0.0, speed, 1.0)[:, owner]
-        known = np.where((sliding & given)[:, owner], np.nan_to_num((-load * kinetic)[:, owner] * unit), 0.0)
-        if not given.all():
-            tangent = (source >= 0) & np.repeat(~given, np.diff(first))
+        known = np.where((sliding & fixed)[:, owner], np.nan_to_num((-load * kinetic)[:, owner] * unit), 0.0)
+        if not fixed.all():
+            tangent = (source >= 0) & np.repeat(~fixed, np.diff(first))
             direction[:, tangent] = (sliding[:, owner] * unit)[:, source[tangent]]
     normals = set((-1 - source[source < 0]).tolist())
     others = np.array([i for i in range(len(rows)) if i not in normals], dtype=np.int64)
@@ -349,21 +349,21 @@ def _normal(law: Reacting, name: str, rows: Sequence[str], source: list[int]) ->
 
 
 def _refuse_active(
-    laws: list[Law], names: Sequence[str], given: list[bool], static: Array, kinetic: Array, loads: Array, speed: Array,
+    laws: list[Law], names: Sequence[str], fixed: list[bool], static: Array, kinetic: Array, loads: Array, speed: Array,
     sliding: list[bool],
 ) -> None:  # fmt: skip
     """Raise for a load that is none, and for a law that pushes along the motion in the state at hand."""
     for i, name in enumerate(names):
-        if given[i] and not 0.0 <= loads[i] < np.inf:
+        if fixed[i] and not 0.0 <= loads[i] < np.inf:
             raise ModelError(f"contact {name!r}: its load is {loads[i]}; a load must be finite and not negative")
         if not laws[i].needs_state:
             continue
         limit, force = loads[i] * static[i], loads[i] * kinetic[i]
-        if given[i] and not (0.0 <= limit < np.inf and force >= 0.0):
+        if fixed[i] and not (0.0 <= limit < np.inf and force >= 0.0):
             raise ModelError(
                 f"contact {name!r}: the friction law is not dissipative here: static limit {limit:.6g}, force "
                 f"{-force:.6g} at speed {speed[i]:.6g}"
             )
         mu = kinetic[i] if sliding[i] else static[i]
-        if not given[i] and not 0.0 <= mu < np.inf:
+        if not fixed[i] and not 0.0 <= mu < np.inf:
             raise ModelError(f"contact {name!r}: the friction law is not dissipative here: its coefficient is {mu:.6g}")

@@ -193,8 +193,8 @@ class Delassus:
         if np.isfinite(a).all():
             return a
         rows, drift = self._held_rows(stick)
-        found = KKT(self.system.M, rows).solve(load[None], drift[None])
-        return np.where(np.asarray(found.ok)[0], found.acceleration[0], np.nan)
+        solution = KKT(self.system.M, rows).solve(load[None], drift[None])
+        return np.where(np.asarray(solution.ok)[0], solution.acceleration[0], np.nan)
 
     def holding_forces(self, T: Float[Array, " m"], stick: Bool[Array, " m"]) -> Float[Array, " s"]:
         """Return the least-norm forces that keep the sticking contacts at rest, the others given; NaN where in doubt.
@@ -220,8 +220,8 @@ class Delassus:
         """Return the acceleration with the sticking rows held, by independent ones; NaN where the others miss."""
         rows, drift = self._held_rows(stick)
         if self.root is not None:
-            kept = independent_sticking(rows)
-            a = held_by(self.system.M, rows[kept], load, drift[kept])
+            independent = independent_sticking(rows)
+            a = held_by(self.system.M, rows[independent], load, drift[independent])
             if (np.abs(rows @ a + drift) <= HOLDS * (np.abs(rows) @ np.abs(a) + np.abs(drift))).all():
                 return a
         return np.full(self.system.n, np.nan)

@@ -128,7 +128,9 @@ def _refuse_options(options: dict[str, Any], function: Any, method: str, where: 
     """Raise for an option that the method does not have."""
     if not options:
         return
-    known = [name for name, one in signature(function).parameters.items() if one.default is not one.empty]
+    known = [
+        name for name, parameter in signature(function).parameters.items() if parameter.default is not parameter.empty
+    ]
     known = [name for name in known if name != "warm"]
     for name in options:
         if name not in known:

@@ -17,8 +17,8 @@ from typing import Any
 import numpy as np
 import scipy.linalg as sla
 from jaxtyping import Bool, Float, Int
-from scipy.optimize import linprog
 
+from dalembert.first_use import OPTIMIZE
 from dalembert.friction.limits import CONTRACTS, DEPENDENT_COLUMN, DEPENDENT_UNIT, OPEN
 from dalembert.types import Array
 
@@ -98,7 +98,7 @@ def open_directions(
     rows = inward / np.where(size > OPEN, size, np.inf)[:, None]
     cost = np.concatenate([np.zeros(q), -np.ones(a)])
     bounds = [(None, None)] * q + [(0.0, 1.0)] * a
-    best = linprog(cost, A_ub=np.hstack([rows, np.eye(a)]), b_ub=np.zeros(a), bounds=bounds, method="highs")
+    best = OPTIMIZE.linprog(cost, A_ub=np.hstack([rows, np.eye(a)]), b_ub=np.zeros(a), bounds=bounds, method="highs")
     if best.status != 0:
         return null[:, :0], np.zeros(len(null))
     tight = (best.x[q:] < 0.5) & (size > OPEN)

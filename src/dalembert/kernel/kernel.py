@@ -312,9 +312,10 @@ class Kernel:
 
         Notes
         -----
-        Arrays have the kernel's dtype: float64 needs `jax.config.update("jax_enable_x64", True)`. Leading axes are a
-        batch; an input without them serves all samples. Inputs that a call of the kernel may leave off may be left off
-        here. Outputs are those of the kernel; `status` has the derivative zero.
+        A kernel of `backend="cuda"` runs on the GPU, on XLA's stream and memory. Arrays have the kernel's dtype:
+        float64 needs `jax.config.update("jax_enable_x64", True)`. Leading axes are a batch; an input without them
+        serves all samples. Inputs that a call of the kernel may leave off may be left off here. Outputs are those of
+        the kernel; `status` has the derivative zero.
         """
         return JAX_BRIDGE.to_jax(self, route)
 

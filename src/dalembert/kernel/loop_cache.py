@@ -412,7 +412,10 @@ def _words_of(code: CodeType) -> bytes:
     """Return what a code object does, without its place in a file."""
     names = (code.co_names, code.co_varnames, code.co_freevars, code.co_cellvars, code.co_argcount, code.co_flags)
     words = [repr(names).encode(), code.co_code, getattr(code, "co_exceptiontable", b"")]
-    words += [_words_of(each) if isinstance(each, CodeType) else _settled(each).encode() for each in code.co_consts]
+    words += [
+        _words_of(constant) if isinstance(constant, CodeType) else _settled(constant).encode()
+        for constant in code.co_consts
+    ]
     return b"\0".join(words)
 
 
@@ -427,7 +430,9 @@ def _globals_of(function: FunctionType) -> Iterator[tuple[str, Any]]:
     for name in sorted(names):
         value = function.__globals__.get(name)
         if isinstance(value, ModuleType) and value.__name__.startswith(PACKAGE):
-            yield from ((f"{name}.{each}", vars(value)[each]) for each in sorted(names & vars(value).keys()))
+            yield from (
+                (f"{name}.{attribute}", vars(value)[attribute]) for attribute in sorted(names & vars(value).keys())
+            )
         elif value is not None:
             yield name, value
     for cell in function.__closure__ or ():

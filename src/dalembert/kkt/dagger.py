@@ -111,8 +111,8 @@ def dagger_of(system: KKT) -> Dagger:
     else:
         X = np.full((*system.batch_shape, n + m, n + m), np.nan)
         for index in np.ndindex(system.batch_shape):
-            one = _sample_inverse(system, index)
-            X[index] = np.nan if one is None else one
+            blocks = _sample_inverse(system, index)
+            X[index] = np.nan if blocks is None else blocks
     return Dagger(X[..., :n, :n], X[..., n:, :n], X[..., n:, n:], system.M, system.A)
 
 

@@ -5,11 +5,11 @@ Each complaint says what, where, and what to do. In a batch, a bad sample is not
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterable, Sequence
 from typing import Any, NoReturn
 
 import numpy as np
-import scipy.sparse as sps
 
 from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
@@ -25,7 +25,8 @@ def as_real(values: Any, what: str) -> tuple[Array, float]:
     if type(values) is np.ndarray and values.dtype == np.float64:
         return values, EPS
     refuse_masked(values, what)
-    if sps.issparse(values):
+    sparse = sys.modules.get("scipy.sparse")  # a matrix of it is there only if its room is
+    if sparse is not None and sparse.issparse(values):
         values = _densified(values, what)
     try:
         array = np.asarray(values)

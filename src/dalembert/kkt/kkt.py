@@ -276,13 +276,13 @@ class KKT:
                 raise
             raise SolvabilityError(f"{self.analysis.extreme}\n{_ADVICE[Status.NONFINITE]}") from error
 
-    def _certified(self, found: Solution) -> Array:
+    def _certified(self, solution: Solution) -> Array:
         """Return the numbers of an answer that is ok; raise for a single one that is not, NaN in a batch."""
-        if not isinstance(found.certificate, Certificate):
-            return np.where(np.asarray(found.ok)[..., None], found.acceleration, np.nan)
-        if not found.ok:
-            raise SolvabilityError(f"the velocity is not certified\n{found.certificate}", self.diagnose())
-        return found.acceleration
+        if not isinstance(solution.certificate, Certificate):
+            return np.where(np.asarray(solution.ok)[..., None], solution.acceleration, np.nan)
+        if not solution.ok:
+            raise SolvabilityError(f"the velocity is not certified\n{solution.certificate}", self.diagnose())
+        return solution.acceleration
 
     def _velocity(self, velocity: Any) -> Array:
         v = checked_vector(velocity, self.n, "velocity")
@@ -300,19 +300,19 @@ class KKT:
             self.metric,
         )
 
-    def _solution(self, found: Answer) -> Solution:
-        held, lam = None, found.multipliers
-        if found.held is not None:
-            held, lam = Held(found.held, 0.0 - lam[self.m :]), lam[: self.m]
-        return Solution(found.acceleration, lam, Certificate(found), self, held)
+    def _solution(self, answer: Answer) -> Solution:
+        held, lam = None, answer.multipliers
+        if answer.held is not None:
+            held, lam = Held(answer.held, 0.0 - lam[self.m :]), lam[: self.m]
+        return Solution(answer.acceleration, lam, Certificate(answer), self, held)
 
-    def _refuse(self, found: Answer, rhs: Array) -> None:
+    def _refuse(self, answer: Answer, rhs: Array) -> None:
         """Raise for a single system without an answer, with its diagnosis and what to try."""
         report = self._report(rhs)
-        message = f"{found.status.message}\n{report}"
-        if found.status is Status.DECLINED:
-            message = f"the requested route declined: {found.reason}\n{report}"
-        raise SolvabilityError(f"{message}\n{_ADVICE[found.status]}", report)
+        message = f"{answer.status.message}\n{report}"
+        if answer.status is Status.DECLINED:
+            message = f"the requested route declined: {answer.reason}\n{report}"
+        raise SolvabilityError(f"{message}\n{_ADVICE[answer.status]}", report)
 
     def __repr__(self) -> str:
         batch = f", batch {self.batch_shape}" if self.batch_shape else ""

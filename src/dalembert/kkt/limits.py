@@ -404,7 +404,7 @@ SINGULAR_CONDITION = 0.1 / EPS
 """Condition, in the 1-norm after equilibration, from which no digit of the solution is certain."""
 
 CLEARED = 1e-3
-"""An unknown of which a step of refinement leaves less than this part was rounding in place of zero, perhaps."""
+"""An unknown that a step of refinement shrinks below this part of itself may have been rounding in place of zero."""
 
 TRUSTED = 0.01
 """A second correction larger than this part of the first: the factors are no inverse, nor is the first an error."""

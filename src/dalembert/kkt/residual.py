@@ -78,7 +78,7 @@ def residual(analysis: Analysis, b: Array, x: Array) -> Residual:
     return Residual(r, data, float(np.maximum.reduce(np.abs(r) / data)))
 
 
-def floored(analysis: Analysis, b: Array, x: Array, found: Residual) -> Residual:
+def floored(analysis: Analysis, b: Array, x: Array, residual: Residual) -> Residual:
     """Return the residual, but with rows whose data are all rounding measured against the largest numbers around.
 
     A row without any data is compared with one. Where an acceleration is exactly zero (a locked joint) the row that
@@ -90,9 +90,9 @@ def floored(analysis: Analysis, b: Array, x: Array, found: Residual) -> Residual
     size = np.maximum(np.abs(x) / scales, np.abs(scales * b).max())
     largest = scales * np.concatenate([np.full(n, size[:n].max()), np.full(x.size - n, size[n:].max(initial=0.0))])
     around = (analysis.absK * largest).max(axis=1)
-    data = np.where(found.data <= ROUNDING_ONLY * x.size * EPS * around, found.data + around, found.data)
+    data = np.where(residual.data <= ROUNDING_ONLY * x.size * EPS * around, residual.data + around, residual.data)
     data[data == 0.0] = 1.0
-    return Residual(found.r, data, float(np.maximum.reduce(np.abs(found.r) / data)))
+    return Residual(residual.r, data, float(np.maximum.reduce(np.abs(residual.r) / data)))
 
 
 def relative_residuals(M: Array, A: Array, f: Array, c: Array, a: Array, lam: Array) -> tuple[float, float]:
@@ -122,14 +122,14 @@ def refined(analysis: Analysis, factor: Refinable, b: Array, steps: int = MOST_S
     return x, remainder
 
 
-def certain(found: Residual, factor: FastRoute, x: Array, n: int) -> bool:
+def certain(residual: Residual, factor: FastRoute, x: Array, n: int) -> bool:
     """Return whether the factors alone prove three digits of a and of lam.
 
     In scaled units the error is at most magnification * rounding * |data|; the scales bring it into the user's. Where
     this quick test fails, because of cancellation or of units, slower routes and error bars decide.
     """
     scales, a, lam = factor.scales, x[:n], x[n:]
-    d, e, scaled = scales[:n], scales[n:], scales * found.data
+    d, e, scaled = scales[:n], scales[n:], scales * residual.data
     error = _length(scaled) * factor.magnification * rounding(x.size) / CERTAIN
     return error * _length(d) <= _length(a) and error * _length(e) <= _length(lam)
 

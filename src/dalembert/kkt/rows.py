@@ -444,35 +444,35 @@ def _decided(
     relative = s / largest
     limit = min(rounding * metric.growth, doubtful) if tolerance is None else tolerance
     r = int(np.count_nonzero(relative > limit)) if rank is None else min(rank, s.size)
-    kept = float(relative[r - 1]) if r else 1.0
+    smallest = float(relative[r - 1]) if r else 1.0
     dropped = float(relative[r]) if r < s.size else 0.0
     doubt = ""
     if rank is not None:
-        if kept <= rounding:
-            doubt = f"a singular configuration: the rank is known as {rank}, but its singular value is {kept:.0e}"
+        if smallest <= rounding:
+            doubt = f"a singular configuration: the rank is known as {rank}, but its singular value is {smallest:.0e}"
     elif tolerance is None:
         row, length = metric.shortest
         lost = max(dropped, _lost(metric.own, r) / largest) if r < s.size else 0.0
         if lost > rounding * min(metric.growth, EXPLAINED):
             doubt = f"a singular value of {lost:.0e} was taken for zero; set rank_tolerance"
-        elif kept <= doubtful:
-            doubt = f"a singular value of {kept:.0e} lies between rounding, {rounding:.0e}, and {doubtful:.0e}"
+        elif smallest <= doubtful:
+            doubt = f"a singular value of {smallest:.0e} lies between rounding, {rounding:.0e}, and {doubtful:.0e}"
             doubt += "; set rank_tolerance"
         elif not grouped and length <= rounding:
             doubt = f"row {row} is {length:.0e} of the longest: rounding, or another unit? Scale it, set it to zero, or"
             doubt += " say in groups= which rows share a unit"
         doubt = doubt and f"the rank is in doubt: {doubt}"
     threshold = largest * (limit if rank is None else dropped)
-    return _Decision(r, kept, dropped, threshold, rounding, doubt)
+    return _Decision(r, smallest, dropped, threshold, rounding, doubt)
 
 
-def _lost(own: Float[Array, "m n"], rank: int) -> float:
+def _lost(rows: Float[Array, "m n"], rank: int) -> float:
     """Return how far rows of length one, before the metric, are from this rank.
 
     A direction of little mass lengthens all rows alike: beside it what makes them independent looks like rounding.
     What is dropped must be rounding of the numbers that were given, too.
     """
-    return float(np.linalg.svd(own, compute_uv=False)[rank])
+    return float(np.linalg.svd(rows, compute_uv=False)[rank])
 
 
 def _projected(A: Array, weights: Array, U2: Array) -> Array:

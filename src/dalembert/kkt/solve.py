@@ -235,39 +235,39 @@ def answer_in_units(analysis: Analysis, b: Array, options: SolveOptions) -> Answ
     """
     if not np.isfinite(b).all():
         return Answer(Status.NONFINITE, analysis, b, np.full(b.size, np.nan))
-    found = None
-    (common, s), (own, t) = analysis.in_common_units, analysis.in_own_units
+    first = None
+    (common, s), (balanced, t) = analysis.in_common_units, analysis.in_own_units
     if analysis.same_as(common, s) or np.ptp(t - s) <= WIDE:
         try:
-            found = _solved_in_units(common, s, b, options)
+            first = _solved_in_units(common, s, b, options)
         except (np.linalg.LinAlgError, ValueError):
             if np.ptp(t - s) <= WIDE:
                 raise
-        if found is not None and (found.status <= Status.LEAST_SQUARES or np.ptp(t - s) <= WIDE):
-            return found
-    again = _solved_in_units(own, t, b, options)
-    if again.status <= Status.LEAST_SQUARES and not analysis.same_as(own, t):
-        again = replace(again, status=Status.ILL_CONDITIONED)
-    if found is not None and found.status is Status.ILL_CONDITIONED and again.status > Status.LEAST_SQUARES:
-        return found
-    return again
+        if first is not None and (first.status <= Status.LEAST_SQUARES or np.ptp(t - s) <= WIDE):
+            return first
+    second = _solved_in_units(balanced, t, b, options)
+    if second.status <= Status.LEAST_SQUARES and not analysis.same_as(balanced, t):
+        second = replace(second, status=Status.ILL_CONDITIONED)
+    if first is not None and first.status is Status.ILL_CONDITIONED and second.status > Status.LEAST_SQUARES:
+        return first
+    return second
 
 
 def _solved_in_units(analysis: Analysis, s: Array, b: Array, options: SolveOptions) -> Answer:
     """Solve a system in units of exponents s, right sides multiplied by one power of two more: the largest is HIGH."""
     shift = HIGH - int(np.max(np.frexp(b)[1] + s, where=b != 0.0, initial=-(2**20))) if b.any() else 0
     scaled = np.ldexp(b, s + np.int32(shift))
-    found = fast_answer(analysis, scaled, options, FAST_ROUTES) or careful_answer(analysis, scaled, options, s)
-    units, extra = s, found.x.size - s.size
-    if extra and found.analysis.units is not None:  # rows of held motions have units of their own
-        units = np.append(s, found.analysis.units[-extra:])
-    found = replace(found, exponents=units - np.int32(shift))
-    if not found.status.answered:
-        return found
-    if not (np.isfinite(found.acceleration).all() and np.isfinite(found.multipliers).all()):
-        return replace(found, status=Status.NONFINITE, x=np.full(found.x.size, np.nan))
+    answer = fast_answer(analysis, scaled, options, FAST_ROUTES) or careful_answer(analysis, scaled, options, s)
+    units, extra = s, answer.x.size - s.size
+    if extra and answer.analysis.units is not None:  # rows of held motions have units of their own
+        units = np.append(s, answer.analysis.units[-extra:])
+    answer = replace(answer, exponents=units - np.int32(shift))
+    if not answer.status.answered:
+        return answer
+    if not (np.isfinite(answer.acceleration).all() and np.isfinite(answer.multipliers).all()):
+        return replace(answer, status=Status.NONFINITE, x=np.full(answer.x.size, np.nan))
     exact = np.array_equal(np.ldexp(scaled, -s - np.int32(shift)), b)
-    return found if exact else replace(found, status=Status.ILL_CONDITIONED)
+    return answer if exact else replace(answer, status=Status.ILL_CONDITIONED)
 
 
 def fast_answer(

@@ -96,6 +96,10 @@ REFINEMENTS = 3
 SEEN_AT = 3
 """Configurations at random, with velocities at random, that show which rows move nothing."""
 
+NEAR_SHIFT = 16.0
+"""The shift of proximal steps may be so many times larger or smaller than that of the state itself: a few more or fewer
+digits of a step, of which there are more than needed."""
+
 NOTHING = np.zeros((0, 6))
 """Forces that bodies need where they do not move."""
 
@@ -121,6 +125,7 @@ class LargeSystem(RowState):
         self.all_rows = np.ones(self.rows.m, dtype=bool)
         self.metric = np.ones(self.rows.m) if metric is None else np.asarray(metric, dtype=float)
         self._implied: dict[bytes, Array | None] = {}
+        self._usual_shift = np.zeros(0)
 
     def moved(self, q: Array, v: Array, t: float, gravity: bool = True) -> RowValues:
         """Move to a state, which is remembered, and return the rows there; those that move nothing are zero."""
@@ -133,7 +138,7 @@ class LargeSystem(RowState):
 
     @cached_property
     def idle(self) -> Array:
-        """Rows that move nothing within the model's digits, (m,), whatever the configuration; see `model/.../rows.py`.
+        """Rows that move nothing within the model's digits, (m,), whatever the configuration; see `constraint_rows.py`.
 
         Velocities at random show it at random configurations. A row counts beside its constraint, and the angles of a
         constraint beside a radian. What is near the limit is asked of the mechanism, where that is not too large.
@@ -163,6 +168,10 @@ class LargeSystem(RowState):
         if key not in self._implied:
             at, need = self.room.at, self.room.need.copy()
             self._implied[key] = implied_rows(self, present)
+            if self.fronts is not None:
+                neutral = self.still(self.layout.mechanism.neutral(), 0.0)
+                g = self.block.factor(neutral, np.zeros(self.rows.m)).g
+                self._usual_shift = self.shift(g, self.scales(g))
             self.moved(*at)
             self.room.need[:] = need
         return self._implied[key]
@@ -255,6 +264,9 @@ class LargeSystem(RowState):
         """Solve plainly, or by proximal steps where rows that are `present` depend on each other, and judge."""
         load, present = (need, tau, c), self.all_rows if present is None else present
         out = (np.empty(len(tau)), np.empty(len(c))) if out is None else out
+        asked = present.tobytes() in self._implied
+        if asked and (known := self._redundant(values, load, present, free)) is not None:
+            return known
         factors, trial = self.block.first(values, load, present, out)
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
@@ -265,7 +277,8 @@ class LargeSystem(RowState):
                 return LargeAnswer(trial.a, trial.lam, Status.UNIQUE, (trial.one, trial.two))
         scale, implied = self.scales(factors.g), self.implied(present)
         if implied is not None:
-            kept = self._kept(values, load, factors.g, scale, present, implied, free)
+            kept = None if asked else self._redundant(values, load, present, free)
+            kept = kept or self._kept(values, load, self.shift(factors.g, scale), scale, present, implied, free)
             if kept.status is not Status.INCONSISTENT:
                 return kept  # what contradicts itself is met as far as can be, below
         factors = self.block.factor(values, self.shift(factors.g, scale))
@@ -283,16 +296,43 @@ class LargeSystem(RowState):
         status = self._verdict(trial.one, two, independent, known=implied is not None)
         return LargeAnswer(trial.a, trial.lam, status, (trial.one, two))
 
+    def _redundant(self, values: RowValues, load: tuple, present: Array, free: Any) -> LargeAnswer | None:
+        """Return the answer of rows that are known to be redundant, None where it is in doubt.
+
+        The factor without a shift would only find again that they are. The shift is that of the neutral configuration:
+        answers do not depend on the states before.
+        """
+        implied = self._implied[present.tobytes()]
+        if self.fronts is None or implied is None or not implied.any():
+            return None
+        answer = self._kept(values, load, self._usual_shift, None, present, implied, free)
+        return answer if answer.status is Status.REDUNDANT else None
+
     def _kept(
-        self, values: RowValues, load: tuple, g: Array, scale: Array, present: Array, implied: Array, free: Any
+        self,
+        values: RowValues,
+        load: tuple,
+        shift: Array,
+        scale: Array | None,
+        present: Array,
+        implied: Array,
+        free: Any,
     ) -> LargeAnswer:
-        """Solve by the rows that make up the mechanism's rank; implied ones bear what least norm gives them."""
+        """Solve by the rows that make up the mechanism's rank; implied ones bear what least norm gives them.
+
+        Where the `scale` of the rows is not known, the shift must be near the one that the rows ask for.
+        """
         need, tau, c = load
         borne = np.zeros(self.rows.m)
-        if implied.any():
-            factors = self.block.factor(values, self.shift(g, scale))
+        if implied.any() or scale is None:
+            factors = self.block.factor(values, shift)
             if self._is_massless(factors):
                 return self._nothing(Status.MASSLESS)
+            if scale is None:
+                scale = self.scales(factors.g)
+                due = self.shift(factors.g, scale)
+                if not ((due <= NEAR_SHIFT * shift) & (shift <= NEAR_SHIFT * due)).all():
+                    return self._nothing(Status.ILL_CONDITIONED)
             borne[implied] = self.proximal(factors, *load)[1][implied]
         kept = present & ~implied
         factors = self.block.factor(values, np.where(kept, 0.0, LEFT_OUT * scale))
@@ -333,14 +373,14 @@ class LargeSystem(RowState):
         """Say whether a joint had next to nothing to divide by."""
         return not factors.worst > MASSIVE * self.limits.eps
 
-    def _verdict(self, one: float, two: float, unique: bool, known: bool) -> Status:
+    def _verdict(self, forces_off: float, rows_off: float, unique: bool, known: bool) -> Status:
         """Return the status of an answer by proximal steps with these residuals.
 
         Where the mechanism's rank is not `known`, a shift may have left out a row that is only nearly dependent.
         """
-        met = two <= (self.limits.accept if unique else self.limits.agree)
-        if met and one <= self.limits.accept:
-            if not (known or two <= self.limits.accept):
+        met = rows_off <= (self.limits.accept if unique else self.limits.agree)
+        if met and forces_off <= self.limits.accept:
+            if not (known or rows_off <= self.limits.accept):
                 return Status.ILL_CONDITIONED
             return Status.UNIQUE if unique else Status.REDUNDANT
         return Status.ILL_CONDITIONED if unique or met else Status.INCONSISTENT
@@ -391,17 +431,17 @@ class LargeSystem(RowState):
         )  # fmt: skip
         return Trial(a, lam, one, two, room.left, gap[0], gap[1])
 
-    def _refined(self, values: RowValues, factors: FrontFactors, load: tuple, found: Trial) -> Trial:
+    def _refined(self, values: RowValues, factors: FrontFactors, load: tuple, best: Trial) -> Trial:
         """Return the answer improved by what is left where that is above `FINE`, as long as it helps."""
         for _ in range(REFINEMENTS):
-            if not found.one > FINE:
+            if not best.one > FINE:
                 break
-            a, lam = self.block.solve(factors, NOTHING, found.left, found.gap)
-            trial = self._trial(values, factors, load, found.a + a, found.lam + lam)
-            if not max(trial.one, trial.two) < max(found.one, found.two):
+            a, lam = self.block.solve(factors, NOTHING, best.left, best.gap)
+            trial = self._trial(values, factors, load, best.a + a, best.lam + lam)
+            if not max(trial.one, trial.two) < max(best.one, best.two):
                 break
-            found = trial
-        return found
+            best = trial
+        return best
 
     def _beside(self, values: RowValues, factors: FrontFactors, c: Array, a: Array, free: Array) -> float:
         """Return the second residual beside what rows would do without their forces: a structure at rest moves nothing.

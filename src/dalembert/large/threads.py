@@ -269,12 +269,12 @@ class BranchedTree:
         tree.memory.worst[:] = mine.worst[-1]
         return float(tree.memory.worst[0])
 
-    def _share(self, tasks: list[Array], rows: tuple[Array, Array], given: tuple[Any, ...]) -> None:
+    def _share(self, tasks: list[Array], rows: tuple[Array, Array], arguments: tuple[Any, ...]) -> None:
         """Run the steps of all tasks on all threads."""
         places = self.memory.places  # the caller's: other threads would see their own
 
         def work(lane: int, steps: Array) -> None:
-            forward(steps, places[lane], *rows, *given)
+            forward(steps, places[lane], *rows, *arguments)
 
         self.workers.take_turns(work, tasks)
 

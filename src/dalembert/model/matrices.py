@@ -42,15 +42,15 @@ class ContactRows:
                     f"contact {contact.name!r}: its direction depends on the state, so drift= (w_dot^T v) is needed"
                 )
 
-    def _row(self, along: Any, one: FrictionContact) -> Array:
+    def _row(self, along: Any, contact: FrictionContact) -> Array:
         try:
             row = floats(along, "along").copy()
         except (TypeError, ValueError) as error:
-            raise ModelError(f"contact {one.name!r}: along= is no row of numbers: {error}") from error
+            raise ModelError(f"contact {contact.name!r}: along= is no row of numbers: {error}") from error
         if row.shape != (self.n,):
-            raise ShapeError(f"contact {one.name!r}: its direction must have shape ({self.n},); it has {row.shape}")
+            raise ShapeError(f"contact {contact.name!r}: its direction must have shape ({self.n},); it has {row.shape}")
         if not np.isfinite(row).all() or not row.any():
-            raise ModelError(f"contact {one.name!r}: its direction {row} must be finite and not zero")
+            raise ModelError(f"contact {contact.name!r}: its direction {row} must be finite and not zero")
         return row
 
     def terms(self, q: Array, v: Array, t: float) -> tuple[Array, Array, Array, Array]:
@@ -81,62 +81,64 @@ class Gaps:
 
     def __init__(self, contacts: tuple[Unilateral, ...], coordinates: tuple[str, ...]) -> None:
         self.contacts, self.n = contacts, len(coordinates)
-        for one in contacts:
-            if callable(one.gap) and one.normal_drift is None:
+        for contact in contacts:
+            if callable(contact.gap) and contact.normal_drift is None:
                 raise ModelError(
-                    f"contact {one.name!r}: its gap is a function of q, so normal_drift= (n_dot^T v) is needed"
+                    f"contact {contact.name!r}: its gap is a function of q, so normal_drift= (n_dot^T v) is needed"
                 )
-            if not callable(one.gap):
-                self._gap(one, np.zeros(self.n))
+            if not callable(contact.gap):
+                self._gap(contact, np.zeros(self.n))
 
     def terms(self, q: Array, v: Array, t: float) -> tuple[Array, Array, Array]:
         """Return gaps (k,), their rows (k, n) and drifts (k,)."""
         k = len(self.contacts)
         gaps, rows, drift = np.zeros(k), np.zeros((k, self.n)), np.zeros(k)
-        for i, one in enumerate(self.contacts):
-            gaps[i], rows[i] = self._gap(one, q)
-            drift[i] = float(_value(one.normal_drift, (q, v), one.normal_drift or 0.0))
+        for i, contact in enumerate(self.contacts):
+            gaps[i], rows[i] = self._gap(contact, q)
+            drift[i] = float(_value(contact.normal_drift, (q, v), contact.normal_drift or 0.0))
         return gaps, rows, drift
 
-    def _gap(self, one: Unilateral, q: Array) -> tuple[float, Array]:
+    def _gap(self, contact: Unilateral, q: Array) -> tuple[float, Array]:
         try:
-            pair: Any = one.gap(q) if callable(one.gap) else one.gap
+            pair: Any = contact.gap(q) if callable(contact.gap) else contact.gap
             first, second = pair
-            given = (first, second) if callable(one.gap) else (second, first)
-            value, row = float(given[0]), floats(given[1], "row")
+            ordered = (first, second) if callable(contact.gap) else (second, first)
+            value, row = float(ordered[0]), floats(ordered[1], "row")
         except (TypeError, ValueError) as error:
             raise ModelError(
-                f"contact {one.name!r}: of Matrices a gap is (row, offset), or a function of q that returns the gap "
-                f"and its row: {error}"
+                f"contact {contact.name!r}: of Matrices a gap is (row, offset), or a function of q that returns the "
+                f"gap and its row: {error}"
             ) from error
         if row.shape != (self.n,):
-            raise ShapeError(f"contact {one.name!r}: the row of its gap has shape ({self.n},), not {row.shape}")
+            raise ShapeError(f"contact {contact.name!r}: the row of its gap has shape ({self.n},), not {row.shape}")
         if not (np.isfinite(value) and np.isfinite(row).all() and row.any()):
-            raise ModelError(f"contact {one.name!r}: its gap {value} and row {row} must be finite, the row not zero")
-        return (value if callable(one.gap) else value + float(row @ q)), row
+            raise ModelError(
+                f"contact {contact.name!r}: its gap {value} and row {row} must be finite, the row not zero"
+            )
+        return (value if callable(contact.gap) else value + float(row @ q)), row
 
 
-def _load(one: FrictionContact, q: Array, v: Array, t: float) -> float:
+def _load(contact: FrictionContact, q: Array, v: Array, t: float) -> float:
     """Return the load of a contact."""
-    load = getattr(one, "load", 1.0)
+    load = getattr(contact, "load", 1.0)
     try:
         return float(_value(load, (q, v, t), load))
     except (TypeError, ValueError) as error:
-        raise ModelError(f"contact {one.name!r}: load= is a number or a function of (q, v, t): {error}") from error
+        raise ModelError(f"contact {contact.name!r}: load= is a number or a function of (q, v, t): {error}") from error
 
 
-def _value(given: Any, state: tuple[Any, ...], constant: Any) -> Any:
+def _value(value: Any, state: tuple[Any, ...], constant: Any) -> Any:
     """Return the value of a function of the state, or the constant."""
-    return given(*state) if callable(given) else constant
+    return value(*state) if callable(value) else constant
 
 
-def _unit(one: JointFriction, coordinates: tuple[str, ...]) -> Array:
+def _unit(joint: JointFriction, coordinates: tuple[str, ...]) -> Array:
     """Return the unit row of a joint's coordinate."""
-    if isinstance(one.along, str) and one.along not in coordinates:
-        raise ModelError(f"contact {one.name!r}: no coordinate is called {one.along!r}; there are {coordinates}")
-    index = coordinates.index(one.along) if isinstance(one.along, str) else int(one.along)
+    if isinstance(joint.along, str) and joint.along not in coordinates:
+        raise ModelError(f"contact {joint.name!r}: no coordinate is called {joint.along!r}; there are {coordinates}")
+    index = coordinates.index(joint.along) if isinstance(joint.along, str) else int(joint.along)
     if not 0 <= index < len(coordinates):
-        raise ModelError(f"contact {one.name!r}: there is no coordinate {index}; there are {len(coordinates)}")
+        raise ModelError(f"contact {joint.name!r}: there is no coordinate {index}; there are {len(coordinates)}")
     return np.eye(len(coordinates))[index]
 
 
@@ -240,15 +242,15 @@ class Matrices:
         velocity, rows, drift = np.zeros(3 * k), np.zeros((3 * k, len(self.coordinates))), np.zeros(3 * k)
         rows[::3], drift[::3], velocity[::3] = normals, drifts, normals @ v
         along = self._gap_tangents.terms(q, v, t)
-        places = [3 * i + 1 + j for i, one in enumerate(self.unilateral) for j in range(one.directions)]
+        places = [3 * i + 1 + j for i, contact in enumerate(self.unilateral) for j in range(contact.directions)]
         velocity[places], rows[places], drift[places] = along[0], along[1], along[2]
         return gaps, velocity, rows, drift
 
 
-def _names(given: tuple[str, ...] | None, values: Any, prefix: str, what: str) -> tuple[str, ...]:
+def _names(names: tuple[str, ...] | None, values: Any, prefix: str, what: str) -> tuple[str, ...]:
     """Return the given names, or made-up ones where the size can be seen."""
-    if given is not None:
-        return tuple(given)
+    if names is not None:
+        return tuple(names)
     if callable(values):
         raise ModelError(f"{what} must be given when the array is a function of the state")
     return tuple(f"{prefix}{i}" for i in range(len(values)))

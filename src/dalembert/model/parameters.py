@@ -35,14 +35,14 @@ class Parameters:
     defaults: Mapping[str, Array]
 
     @classmethod
-    def of(cls, given: Any) -> Parameters:
+    def of(cls, values: Any) -> Parameters:
         """Read None, a symbol, a list of symbols, or a mapping from names; any symbol may be (symbol, default)."""
-        if given is None:
+        if values is None:
             return cls((), (), {})
-        if isinstance(given, Mapping):
-            pairs = list(given.items())
+        if isinstance(values, Mapping):
+            pairs = list(values.items())
         else:
-            entries = given if isinstance(given, Sequence) else [given]
+            entries = values if isinstance(values, Sequence) else [values]
             pairs = [(_own_name(entry), entry) for entry in entries]
         symbols = {}
         defaults = {}

@@ -175,7 +175,7 @@ def _named(layout: Any, path: Path) -> str:
 def _bare(kind: Any) -> list[Any]:
     """Return the alternatives of a type."""
     if get_origin(kind) in (Union, types.UnionType):
-        return [each for part in get_args(kind) for each in _bare(part)]
+        return [inner for part in get_args(kind) for inner in _bare(part)]
     return [kind]
 
 
@@ -183,13 +183,13 @@ def _type_at(layout: Any, path: Path) -> Any:
     """Return the type that a layout has at a place."""
     kind = layout
     for step in path:
-        for each in _bare(kind):
-            if isinstance(step, int) and get_origin(each) in (list, tuple):
-                kind = get_args(each)[0]
-            elif isinstance(step, str) and get_origin(each) is dict:
-                kind = get_args(each)[1]
-            elif isinstance(step, str) and isinstance(each, type) and issubclass(each, msgspec.Struct):
-                kind = {field.encode_name: field.type for field in msgspec.structs.fields(each)}.get(step, Any)
+        for inner in _bare(kind):
+            if isinstance(step, int) and get_origin(inner) in (list, tuple):
+                kind = get_args(inner)[0]
+            elif isinstance(step, str) and get_origin(inner) is dict:
+                kind = get_args(inner)[1]
+            elif isinstance(step, str) and isinstance(inner, type) and issubclass(inner, msgspec.Struct):
+                kind = {field.encode_name: field.type for field in msgspec.structs.fields(inner)}.get(step, Any)
             else:
                 continue
             break
@@ -197,7 +197,7 @@ def _type_at(layout: Any, path: Path) -> Any:
 
 
 def _structs(kind: Any) -> list[type[msgspec.Struct]]:
-    return [each for each in _bare(kind) if isinstance(each, type) and issubclass(each, msgspec.Struct)]
+    return [inner for inner in _bare(kind) if isinstance(inner, type) and issubclass(inner, msgspec.Struct)]
 
 
 def _keys(layout: Any, path: Path) -> list[str]:
@@ -206,4 +206,4 @@ def _keys(layout: Any, path: Path) -> list[str]:
 
 
 def _choices(kind: Any) -> list[Any]:
-    return [word for each in _bare(kind) for word in get_args(each)]
+    return [word for inner in _bare(kind) for word in get_args(inner)]

@@ -115,12 +115,12 @@ class Folders:
         As `find`; besides, a package that was not declared is the nearest folder of its name around the model, as where
         a robot lies in its package. So only meshes are found, which drawing alone opens.
         """
-        found = self.find(reference, near)
+        path = self.find(reference, near)
         scheme, separator, rest = unquote(reference.strip()).partition("://")
-        if found is not None or not separator or scheme not in ("package", "model") or "\0" in rest:
-            return found
+        if path is not None or not separator or scheme not in ("package", "model") or "\0" in rest:
+            return path
         name, _, inside = rest.lstrip("/").partition("/")  # package:///name/... is in use, too
-        folder = next((each for each in (self.home, *self.home.parents) if name and each.name == name), None)
+        folder = next((parent for parent in (self.home, *self.home.parents) if name and parent.name == name), None)
         if folder is None or Path(inside).suffix.lower() not in MESHES:
             return None
         return Folders(folder, {}, ()).allowed(folder / inside)
@@ -148,12 +148,12 @@ class Folders:
         return any(path.is_relative_to(root) for root in (self.home, *self.packages.values(), *self.roots))
 
 
-def _folder(given: str | Path) -> Path:
-    if not isinstance(given, str | os.PathLike):
-        raise ModelError(f"packages: {given!r} is no path of a folder")
-    folder = Path(given).resolve()
+def _folder(path: str | Path) -> Path:
+    if not isinstance(path, str | os.PathLike):
+        raise ModelError(f"packages: {path!r} is no path of a folder")
+    folder = Path(path).resolve()
     if not folder.is_dir():
-        raise ModelError(f"packages: {given} is not a folder")
+        raise ModelError(f"packages: {path} is not a folder")
     return folder
 
 

@@ -180,9 +180,9 @@ def _joints(coupling: Coupling) -> set[str]:
 
 def _close(mechanism: Mechanism, coupling: Coupling, name: str, q: Array) -> None:
     """Turn one joint so that a coupling's residual is as small as whole turns make it."""
-    own = dict(coupling.terms)[name]
+    slope = dict(coupling.terms)[name]
     total = sum(factor * q[..., mechanism.index_q(joint)] for joint, factor in coupling.terms if factor)
-    turns = np.round((coupling.offset - total) / (own * 2 * math.pi))
+    turns = np.round((coupling.offset - total) / (slope * 2 * math.pi))
     q[..., mechanism.index_q(name)] += 2 * math.pi * np.where(np.isfinite(turns), turns, 0.0)
 
 

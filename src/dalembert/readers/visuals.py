@@ -26,8 +26,8 @@ def drawn_or_noted(element: XmlElement, draft: Draft) -> Iterator[None]:
     try:
         yield
     except DalembertError as error:
-        said = str(error).removeprefix(f"{element.source}: ")
-        draft.leave_out(element, f"not drawn: {shortened(said, 160)}")
+        reason = str(error).removeprefix(f"{element.source}: ")
+        draft.leave_out(element, f"not drawn: {shortened(reason, 160)}")
 
 
 def read_color(element: XmlElement, text: str) -> Color:

@@ -60,10 +60,10 @@ def parsed(text: str, names: Mapping[str, Any]) -> ca.SX:
         raise
 
 
-def parameter_values(given: Mapping[str, float | str]) -> dict[str, float]:
+def parameter_values(numbers: Mapping[str, float | str]) -> dict[str, float]:
     """Return the value of every parameter; one may be made of those above it."""
     values: dict[str, float] = {}
-    for name, value in given.items():
+    for name, value in numbers.items():
         if not is_name(name) or name == "t":
             words = "letters, digits and _, not a digit first; t is the time"
             raise ModelError(f"{name!r} cannot be the name of a parameter: {words}", subject=name)

@@ -82,8 +82,8 @@ def scene(path: str | Path, *, packages: Packages = None, **parameters: float) -
     elif file.suffix.lower() != ".toml":
         raise ModelError(f"{file}: a scene is a .toml file, not {file.suffix}")
     content = read_text(file, SceneFile, LARGEST)
-    found = Scene(file, content, read_file(file, LARGEST).decode(), packages)
-    return found.with_parameters(**parameters) if parameters else found
+    chosen = Scene(file, content, read_file(file, LARGEST).decode(), packages)
+    return chosen.with_parameters(**parameters) if parameters else chosen
 
 
 @dataclass(frozen=True, eq=False)
@@ -179,13 +179,13 @@ class Scene:
 
     def _file(self, reference: str) -> Path:
         """Return a file that the scene names, inside its own folder or a package."""
-        found = Folders.of(self.path, self.packages).find(reference)
-        if found is None:
+        path = Folders.of(self.path, self.packages).find(reference)
+        if path is None:
             raise ModelError(
                 f"the file {reference!r} is not there, or lies outside of the scene's folder; files elsewhere need "
                 "--packages FOLDER (in Python packages=[folder])"
             )
-        return found
+        return path
 
     # --- the mechanism ------------------------------------------------------------------------------------------
 
@@ -215,8 +215,8 @@ class Scene:
         assert model is not None
         with self.at("model"):
             passive = "auto" if model.passive is None else model.passive
-            found = load(self._file(model.file), model.base, packages=self.packages, passive=passive)
-            return found if gravity is None else found.with_gravity(self._vector(gravity))
+            mechanism = load(self._file(model.file), model.base, packages=self.packages, passive=passive)
+            return mechanism if gravity is None else mechanism.with_gravity(self._vector(gravity))
 
     def _built(self) -> Mechanism:
         content = self.content
@@ -253,17 +253,17 @@ class Scene:
 
     def _constraint(self, table: ConstraintTable, mechanism: Mechanism) -> Any:
         kind = lookup(table.kind, {kind.kind.replace(" ", "_"): kind for kind in CONSTRAINTS}, "kind of constraint")
-        given = {word: value for word in table.__struct_fields__ if (value := getattr(table, word)) is not None}
-        del given["kind"]
-        taken = {each.name for each in fields(kind)}
+        entries = {word: value for word in table.__struct_fields__ if (value := getattr(table, word)) is not None}
+        del entries["kind"]
+        taken = {part.name for part in fields(kind)}
         if table.kind == "expression":
             taken = {"name", "expression", "stabilize"}
-        for word in given:
+        for word in entries:
             if word not in taken:
                 words = f"a constraint of kind {table.kind!r} has no key {word!r}; it has {', '.join(sorted(taken))}"
                 raise ModelError(words, subject=word)
-        needed = {each.name for each in fields(kind) if _is_needed(each)} & {*table.__struct_fields__}
-        for word in needed - {*given}:
+        needed = {part.name for part in fields(kind) if _is_needed(part)} & {*table.__struct_fields__}
+        for word in needed - {*entries}:
             raise ModelError(f"a constraint of kind {table.kind!r} needs the key {word!r}")
         if table.kind in PLACED and table.other is None and table.at is None:
             raise ModelError(
@@ -277,7 +277,7 @@ class Scene:
             moving = StateNames(mechanism, self.parameters).moves(table.expression)
             return kind(function, name=table.name, velocity=moving)  # pyright: ignore[reportCallIssue]
         options: dict[str, Any] = {}
-        for word, value in given.items():
+        for word, value in entries.items():
             if word in ("at", "placement", "axis", "axis2", "normal"):
                 options[word] = self._vector(value)
             elif word == "terms":
@@ -297,23 +297,23 @@ class Scene:
         """Contacts, stops and dry friction, as `da.simulate` takes them."""
         from dalembert.simulate.contact import JointLimits
 
-        found: list[Any] = [*self._shapes]
+        several: list[Any] = [*self._shapes]
         for k, stop in enumerate(self.content.stop):
             with self.at("stop", k):
-                found.append(JointLimits(tuple(stop.joints), self._number(stop.restitution)))
+                several.append(JointLimits(tuple(stop.joints), self._number(stop.restitution)))
         for k, friction in enumerate(self.content.friction):
             with self.at("friction", k):
-                found.append(self._friction(friction))
-        return found
+                several.append(self._friction(friction))
+        return several
 
     @cached_property
     def _shapes(self) -> list[Any]:
         """Contacts of spheres and boxes."""
-        found: list[Any] = []
+        several: list[Any] = []
         for k, contact in enumerate(self.content.contact):
             with self.at("contact", k):
-                found.append(self._contact(contact))
-        return found
+                several.append(self._contact(contact))
+        return several
 
     def _contact(self, table: ContactTable) -> Any:
         from dalembert.simulate.contact import Box, Contact, Plane, Sphere
@@ -362,19 +362,19 @@ class Scene:
             "tabulated": (Tabulated, {"speeds": "speeds", "forces": "forces"}, {"limit": "static_limit"}),
         }  # fmt: skip
         made, needed, optional = kinds[table.kind]
-        given = {word: value for word in table.__struct_fields__ if (value := getattr(table, word)) is not None}
-        del given["kind"]
+        entries = {word: value for word in table.__struct_fields__ if (value := getattr(table, word)) is not None}
+        del entries["kind"]
         for word in needed:
-            if word not in given:
+            if word not in entries:
                 raise ModelError(f"the law {table.kind!r} needs the key {word!r}", subject="law")
         words = {**needed, **optional}
-        for word in given:
+        for word in entries:
             if word not in words:
                 known = ", ".join(words)
                 raise ModelError(f"the law {table.kind!r} has no key {word!r}; it has {known}", subject="law")
         return made(**{
             words[word]: self._vector(value) if isinstance(value, tuple) else self._number(value)
-            for word, value in given.items()
+            for word, value in entries.items()
         })  # fmt: skip
 
     @cached_property
@@ -383,7 +383,7 @@ class Scene:
         from dalembert.simulate import Table
 
         symbols = StateNames(self.mechanism, self.parameters)
-        found: dict[str, Any] = {}
+        forces: dict[str, Any] = {}
         for name, value in self.content.force.items():
             with self.at("force", name):
                 self.mechanism.index_v(name)
@@ -391,20 +391,20 @@ class Scene:
                     path = self._file(value.file)
                     columns = read_table(path)
                     times, values = (table_column(columns, word, path) for word in (value.time, value.column))
-                    found[name] = Table(times, values, value.kind)
+                    forces[name] = Table(times, values, value.kind)
                 elif isinstance(value, str):
-                    found[name] = symbols.function(value) if symbols.vary(value) else self._number(value)
+                    forces[name] = symbols.function(value) if symbols.vary(value) else self._number(value)
                 else:
-                    found[name] = value
-        return found
+                    forces[name] = value
+        return forces
 
     @cached_property
     def start(self) -> tuple[Array, Array]:
         """The initial configuration and velocity, by name; loops closed where the scene asks for it."""
         m, table = self.mechanism, self.content.start
         q, v = self._pose(), np.zeros(m.nv)
-        for which, given, array, index in (("q", table.q, q, m.index_q), ("v", table.v, v, m.index_v)):
-            for name, value in given.items():
+        for which, by_name, array, index in (("q", table.q, q, m.index_q), ("v", table.v, v, m.index_v)):
+            for name, value in by_name.items():
                 with self.at("start", which, name):
                     place = index(name)
                     values = self._vector(value) if isinstance(value, tuple) else (self._number(value),)
@@ -483,14 +483,14 @@ class Scene:
 
         symbols = StateNames(self.mechanism, self.parameters)
         signs = {"rising": 1, "falling": -1, "both": 0}
-        found = {}
+        asked = {}
         for k, table in enumerate(self.content.event):
             with self.at("event", k):
-                if table.name in found:
+                if table.name in asked:
                     raise ModelError(f"two events are called {table.name!r}", subject="name")
                 function = symbols.function(table.expression)
-                found[table.name] = Event(function, table.terminal, signs[table.direction], table.name)
-        return found
+                asked[table.name] = Event(function, table.terminal, signs[table.direction], table.name)
+        return asked
 
     # --- answers ------------------------------------------------------------------------------------------------
 
@@ -504,12 +504,12 @@ class Scene:
         with self.at("simulate"):
             words = ("duration", "rtol", "atol", "step", "max_step", "every")
             numbers = {word: None if (x := getattr(table, word)) is None else self._number(x) for word in words}
-            found = {"q": q, "v": v, "t": self._number(table.start), "method": table.method, **numbers}
-        found |= {"friction": table.friction, **table.options}
+            options = {"q": q, "v": v, "t": self._number(table.start), "method": table.method, **numbers}
+        options |= {"friction": table.friction, **table.options}
         for word, value in (("force", self.force), ("contacts", self.contacts), ("events", self.events)):
             if value:
-                found[word] = value
-        return found
+                options[word] = value
+        return options
 
     def run(self, **changes: Any) -> Trajectory:
         """Simulate the scene; `changes` are options of `da.simulate` that take the place of the scene's."""
@@ -549,11 +549,11 @@ def _quoted(names: Mapping[str, Any]) -> str:
     return next((f'"{name}"' for name in names), "")
 
 
-def _is_needed(each: Any) -> bool:
+def _is_needed(field: Any) -> bool:
     """Return whether a field of a constraint has no default."""
     from dataclasses import MISSING
 
-    return each.default is MISSING and each.default_factory is MISSING
+    return field.default is MISSING and field.default_factory is MISSING
 
 
 def _put(array: Array, place: slice, values: Any, name: str, mechanism: Mechanism) -> None:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.ensemble.blocks import StudyJob
 from dalembert.ensemble.designs import Design
-from dalembert.ensemble.distributions import ListedVariable, Variable, normal, uniform
+from dalembert.ensemble.distributions import ListedVariable, StudyInput, normal, uniform
 from dalembert.ensemble.entry import ensemble
 from dalembert.ensemble.keep import Keeper, kept_of
 from dalembert.errors import DalembertError, ModelError, scene_words
@@ -116,7 +116,7 @@ class Sweep:
         return "\n".join(lines)
 
 
-def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, Variable]:
+def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, StudyInput]:
     """Return what varies in a sweep: values and distributions by parameter, those of the file if none are given."""
     table = scene.content.sweep
     if given is None and (table is None or not table.parameters):
@@ -125,7 +125,7 @@ def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, Var
         advice = f"--over NAME=FIRST:LAST:COUNT with one of {known}" if known else NO_PARAMETERS
         raise ModelError(f"{words}; {advice}", scene.path)
     values: Mapping[str, Any] = given if given is not None else table.parameters if table is not None else {}
-    found: dict[str, Variable] = {}
+    found: dict[str, StudyInput] = {}
     for name, each in values.items():
         if given is None and scene.content.parameters:
             with scene.at("sweep", "parameters", name):
@@ -136,11 +136,11 @@ def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, Var
                 each = _in_file(each)
         if isinstance(each, Sequence) and not len(each):
             raise ModelError(f"the sweep over {name!r} has no values", scene.source("sweep"))
-        found[name] = each if isinstance(each, Variable) else ListedVariable(rows=np.array(each, float))
+        found[name] = each if isinstance(each, StudyInput) else ListedVariable(rows=np.array(each, float))
     return found
 
 
-def _in_file(table: RangeTable) -> Variable | Sequence[float]:
+def _in_file(table: RangeTable) -> StudyInput | Sequence[float]:
     """Return what a table of [sweep.parameters] says: equally spaced values, or a distribution."""
     spaced = [table.start, table.stop, table.count]
     ways = [all(x is not None for x in spaced), table.normal is not None, table.uniform is not None]

@@ -13,6 +13,7 @@ import numpy as np
 
 from dalembert.model.mechanism.families import FreeContactForces
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.transmissions import LoopHinge
 from dalembert.simulate.events.record import Mode
 from dalembert.types import Array
 
@@ -119,8 +120,9 @@ def free_contact_forces(
 ) -> tuple[FreeContactForces | None, dict[str, tuple[Array, slice]]]:
     """Return the directions in which contact forces are free to change, and those of contacts between shapes by name.
 
-    Friction that has its limit, and depends on no reaction, is known; it is free where it holds. That of a row's
-    reaction counts as free whatever it does.
+    Friction that has its limit, and depends on no reaction, is known; it is free where it holds. So is that of
+    bearings: a run goes on where their loads determine it alone. Friction of a row's reaction counts as free whatever
+    it does.
     """
     modes = np.asarray(run.modes).reshape(run.t.size, -1)
     if not run.contacts or not modes.size:
@@ -134,6 +136,7 @@ def free_forces_at(
     """Return free directions of contact forces, or impulses, at states (N, nq), (N, nv) with modes (N, k)."""
     m, N = run.moving, len(q)
     along, units, rows, free = _rows_along_coordinates(run, q, v, modes), {}, [], []
+    hinges = rubbing_hinges(run)
     external: dict[str, list[tuple[int, Array]]] = {}
     columns = 0
     for i, name in enumerate(run.contacts):
@@ -149,9 +152,11 @@ def free_forces_at(
                 external.setdefault(body, []).append((columns, directions @ wrench))
         else:
             part, whenever = along[name]
-            rows.append(np.broadcast_to(part, (N, *part.shape)))
+            rows.append(np.broadcast_to(part, (N, *part.shape[-2:])))
             holds = (mode == int(Mode.STICK)) | whenever
-            holds = np.broadcast_to(holds[:, None], (N, len(part)))
+            holds = np.broadcast_to(holds[:, None], (N, part.shape[-2]))
+            for body, wrench in hinges[name].torques(m, q, np.ones(N)).items() if name in hinges else ():
+                external.setdefault(body, []).append((columns, wrench[:, None]))
         free.append(holds)
         columns += holds.shape[1]
     wrenches = {body: np.zeros((N, columns, 6)) for body in external}
@@ -200,8 +205,8 @@ def along_coordinates(m: Mechanism, q: Array, body: str, wrenches: Array) -> Arr
 
 
 def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -> dict[str, tuple[Array, Any]]:
-    """Return rows (w, nv) of contacts that act along coordinates, and where they are free whether they stick or not."""
-    from dalembert.friction import BearingFriction, Coulomb
+    """Return rows (w, nv) or (N, w, nv) of contacts along velocities, and where they are free, sticking or not."""
+    from dalembert.friction import Coulomb
     from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
 
     m, unit = run.moving, np.eye(run.moving.nv)
@@ -211,8 +216,28 @@ def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -
         found[name] = unit[[j]], closed | (near & (np.abs(v[:, j]) <= RESTING))
     _, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
     for one in rubbing:
-        found[one.name] = rubbing_rows(m, one).rows, isinstance(one, Coulomb | BearingFriction)
+        found[one.name] = rubbing_rows(m, one).at(m, q), isinstance(one, Coulomb)
     return found
+
+
+def rubbing_hinges(run: Trajectory) -> dict[str, LoopHinge]:
+    """Return the hinges that close loops and have dry friction, by contact."""
+    from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
+
+    _, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
+    if not isinstance(run.moving, Mechanism):
+        return {}
+    several = {one.name: rubbing_rows(run.moving, one).hinge for one in rubbing}
+    return {name: hinge for name, hinge in several.items() if hinge is not None}
+
+
+def hinge_torques(run: Trajectory) -> dict[str, Array]:
+    """Return the friction of hinges that close loops at the samples, (N,), by the hinge's name."""
+    sums: dict[str, Array] = {}
+    for contact, hinge in rubbing_hinges(run).items():
+        torque = np.nan_to_num(run.forces[:, run.contact_columns[contact]].reshape(run.t.size, -1)[:, 0])
+        sums[hinge.at.name] = sums.get(hinge.at.name, 0.0) + torque
+    return sums
 
 
 def limits_reached(run: Trajectory, q: Array) -> dict[str, tuple[int, Array]]:

@@ -295,7 +295,7 @@ ALIGNED, ALIGNING_ROUNDS = 1e-14, 60
 """When a direction of sliding has settled, and after how many rounds it is left as it is."""
 
 SHORTEST_TURN, LONGEST_TURN = 1e-6, 1e-3
-"""Bounds of the root of rtol, a tenth of which of the run is the time in which forces may turn at the onset of slip."""
+"""Bounds of sqrt(rtol). Forces may turn at the onset of slip within sqrt(rtol) / 10 of the run's duration."""
 
 OPENING, WEAK = 1e-9, 1e-12
 """Parts of the accelerations and of the forces below which they are none."""

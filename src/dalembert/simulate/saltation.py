@@ -59,7 +59,7 @@ RANK = 1e-10
 
 
 @dataclass(frozen=True, eq=False)
-class ContactExpressions:
+class SaltationExpressions:
     """The terms of a mechanism with contacts as expressions; `simulate/contact/equations.py` names them.
 
     Attributes
@@ -79,7 +79,7 @@ class ContactExpressions:
     seeds: dict[str, tuple[ca.SX, ca.SX]]
 
     @classmethod
-    def of(cls, asked: Variation) -> ContactExpressions:
+    def of(cls, asked: Variation) -> SaltationExpressions:
         """Trace the terms, with symbols for numbers of the model that are varied."""
         run, mechanism = asked.run, asked.mechanism
         system = contact_system(run.session)
@@ -195,14 +195,14 @@ class ModeVariation:
         Compiled expressions: K and right side; the derivatives of K x - right along all seeds, x being held.
     """
 
-    expressions: ContactExpressions
+    expressions: SaltationExpressions
     modes: tuple[int, ...]
     rows: tuple[int, ...]
     matrix: Callable[..., list[Array]]
     change: Callable[..., list[Array]]
 
     @classmethod
-    def of(cls, e: ContactExpressions, modes: Sequence[int], pressed: Sequence[float]) -> ModeVariation:
+    def of(cls, e: SaltationExpressions, modes: Sequence[int], pressed: Sequence[float]) -> ModeVariation:
         """Write the block system of a mode; `pressed` has the sign of the multiplier that loads a contact."""
         n, m, s, terms = e.mechanism.nv, len(e.mechanism.names), e.symbols, e.terms
         a, lam = ca.SX.sym("a", n), ca.SX.sym("lam", m)
@@ -304,7 +304,7 @@ class ContactVariation:
     def __init__(self, asked: Variation, force: Callable[..., Any]) -> None:
         self.asked, self.run, self.force = asked, asked.run, force
         self._refuse_unknown()
-        self.expressions = ContactExpressions.of(asked)
+        self.expressions = SaltationExpressions.of(asked)
         self._modes: dict[Any, ModeVariation] = {}
         self.n, self.p = asked.mechanism.nv, sum(asked.sizes.values())
         self._terms: Any = None

@@ -61,43 +61,43 @@ def as_flag(value: Any, what: str) -> bool:
     return bool(value)
 
 
-def as_mapping(given: Any, what: str) -> dict[Any, Any]:
+def as_mapping(value: Any, what: str) -> dict[Any, Any]:
     """Return a mapping as a dict; None is an empty one."""
-    if given is None:
+    if value is None:
         return {}
-    if not isinstance(given, Mapping):
-        raise ModelError(f"{what} must be a mapping from names, {{name: ...}}, not {type(given).__name__}")
-    return dict(given)
+    if not isinstance(value, Mapping):
+        raise ModelError(f"{what} must be a mapping from names, {{name: ...}}, not {type(value).__name__}")
+    return dict(value)
 
 
-def as_list(given: Any, what: str, things: str) -> list[Any]:
+def as_list(value: Any, what: str, things: str) -> list[Any]:
     """Return what can be looped over as a list; text is one thing."""
     try:
-        if isinstance(given, (str, bytes)):
+        if isinstance(value, (str, bytes)):
             raise TypeError
-        return list(given)
+        return list(value)
     except (TypeError, NotImplementedError):
-        raise ModelError(f"{what} must be a list of {things}, not {type(given).__name__}") from None
+        raise ModelError(f"{what} must be a list of {things}, not {type(value).__name__}") from None
 
 
-def as_names(given: Any, what: str) -> list[str]:
+def as_names(value: Any, what: str) -> list[str]:
     """Return names from an iterable of strings; one string is one name."""
-    if isinstance(given, str):
-        return [given]
-    names = as_list(given, what, "names")
+    if isinstance(value, str):
+        return [value]
+    names = as_list(value, what, "names")
     for name in names:
         if not isinstance(name, str):
             raise ModelError(f"{what}: a name is a string; got {name!r} ({type(name).__name__})")
     return names
 
 
-def as_pairs(given: Any, rows: int, cols: int, what: str) -> list[tuple[int, int]]:
+def as_pairs(value: Any, rows: int, cols: int, what: str) -> list[tuple[int, int]]:
     """Return (row, column) pairs of indices, each inside a matrix of rows x cols."""
     try:
-        pairs = [(operator.index(i), operator.index(j)) for i, j in as_list(given, what, "pairs")]
+        pairs = [(operator.index(i), operator.index(j)) for i, j in as_list(value, what, "pairs")]
     except (TypeError, ValueError):
         raise ModelError(
-            f"{what} must be (equation, unknown) pairs of indices, such as [(0, 2)]; got {given!r}"
+            f"{what} must be (equation, unknown) pairs of indices, such as [(0, 2)]; got {value!r}"
         ) from None
     for i, j in pairs:
         if not (0 <= i < rows and 0 <= j < cols):
@@ -105,9 +105,9 @@ def as_pairs(given: Any, rows: int, cols: int, what: str) -> list[tuple[int, int
     return pairs
 
 
-def as_indices(given: Any, n: int, what: str) -> Int[Array, " k"]:
+def as_indices(value: Any, n: int, what: str) -> Int[Array, " k"]:
     """Return distinct indices from 0 to n - 1."""
-    listed = as_list(given, what, "indices")
+    listed = as_list(value, what, "indices")
     if not all(isinstance(i, (int, np.integer)) and not isinstance(i, bool) for i in listed):
         raise ModelError(f"{what} must be a list of indices, whole numbers; got {listed}")
     chosen = [int(i) for i in listed]

@@ -130,7 +130,9 @@ class NewtonStep:
         linear = self._judged(arrays, outputs[0], outputs[1], outputs[2][:, :3] if self.checks else None, single)
         return Step(linear.x, outputs[1][0] if single else outputs[1], linear)
 
-    def _judged(self, given: list[Array], step: Array, residual: Array, checks: Any, single: bool) -> LinearSolution:
+    def _judged(
+        self, arguments: list[Array], step: Array, residual: Array, checks: Any, single: bool
+    ) -> LinearSolution:
         """Return a sound step as it is; the entries of the Jacobian are computed for samples in trouble only."""
         count = len(step)
         x = step[0] if single else step
@@ -140,8 +142,10 @@ class NewtonStep:
             return LinearSolution(x, status, np.full((count, 3), np.nan))
         if sound(step, checks).all():
             self.statistics.count_planned(count)
-            return LinearSolution(x, np.full(count, Status.PLANNED, np.int64), checks, (self._error, given, residual))
-        data = np.atleast_2d(np.asarray(self.entries(*given)[0]))
+            return LinearSolution(
+                x, np.full(count, Status.PLANNED, np.int64), checks, (self._error, arguments, residual)
+            )
+        data = np.atleast_2d(np.asarray(self.entries(*arguments)[0]))
         data = np.ascontiguousarray(np.broadcast_to(data, (count, data.shape[-1])))
         return self._repairs.finish(data, np.ascontiguousarray(-residual), step, checks, single)
 
@@ -149,9 +153,9 @@ class NewtonStep:
         """Return the estimated error of every unknown, as `Elimination.error` does."""
         return self._repairs.error(values, right, x)
 
-    def _error(self, given: list[Array], residual: Array, step: Array) -> Array:
+    def _error(self, arguments: list[Array], residual: Array, step: Array) -> Array:
         """Return the estimated error of steps: the Jacobian's entries are computed for it."""
-        return self._repairs.error(self.entries(*given)[0], -np.asarray(residual), step)
+        return self._repairs.error(self.entries(*arguments)[0], -np.asarray(residual), step)
 
     def _compile(self, entries: list[ca.SX], residual: list[ca.SX]) -> TwoWidths:
         """Compile everything into one call."""

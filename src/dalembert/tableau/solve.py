@@ -238,10 +238,10 @@ def solve_tableau(
 
 
 def _refusal(
-    tableau: Tableau, newton: NewtonStep, found: Iterated, others: list[Array], status: int, met: dict[str, float]
+    tableau: Tableau, newton: NewtonStep, last: Iterated, others: list[Array], status: int, met: dict[str, float]
 ) -> SolvabilityError:
     """Return what went wrong for a single state, by name."""
-    data, rows = (np.atleast_2d(output)[0] for output in newton.entries(found.x, *others))
+    data, rows = (np.atleast_2d(output)[0] for output in newton.entries(last.x, *others))
     pattern = newton.plan.pattern
     if status == Status.INCONSISTENT:
         worst = {name: size for name, size in met.items() if not size <= FULFILLED}
@@ -259,28 +259,28 @@ def _refusal(
         bad = [*pattern.rows[~np.isfinite(data)], *np.flatnonzero(~np.isfinite(rows))]
         names = listed(list(dict.fromkeys(pattern.equations[i] for i in sorted(bad))))
         return SolvabilityError(
-            f"NaN or infinity in equation(s) {names} after {found.iterations} iteration(s) of Newton's method: look at "
+            f"NaN or infinity in equation(s) {names} after {last.iterations} iteration(s) of Newton's method: look at "
             "the known values, or start elsewhere (guess=)"
         )
     if status == Status.SINGULAR:
         report = loose_rank_report(pattern, data)
         return SolvabilityError(
-            f"Newton's method met a singular matrix at iteration {found.iterations}: {report}. Start elsewhere "
+            f"Newton's method met a singular matrix at iteration {last.iterations}: {report}. Start elsewhere "
             "(guess=), or see `tableau.rank()` whether it is singular everywhere",
             report,
         )
     report = rank_report(pattern, data, reference=newton.usual)
     if not report.full:
         return SolvabilityError(
-            f"Newton's method did not converge in {found.iterations} iterations: where it ended the matrix is singular "
+            f"Newton's method did not converge in {last.iterations} iterations: where it ended the matrix is singular "
             f"but for rounding. {report}",
             report,
         )
     order = np.argsort(-np.abs(rows))[:3]
     unmet = ", ".join(f"{tableau.equations[i]!r} {rows[i]:.1e}" for i in order)
-    moving = listed([tableau.unknowns[j] for j in np.argsort(-np.abs(found.step[0]))[:3]])
+    moving = listed([tableau.unknowns[j] for j in np.argsort(-np.abs(last.step[0]))[:3]])
     return SolvabilityError(
-        f"Newton's method did not converge in {found.iterations} iterations. Largest residuals: {unmet}; largest "
+        f"Newton's method did not converge in {last.iterations} iterations. Largest residuals: {unmet}; largest "
         f"steps: {moving}. Start nearer (guess=), or look at `tableau.rank()` for a singular Jacobian"
     )
 

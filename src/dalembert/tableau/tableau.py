@@ -243,7 +243,7 @@ class Tableau:
         return f"Tableau({sizes}{rates}, known: {len(self.known)})"
 
 
-def require_tableau(given: Any) -> None:
+def require_tableau(value: Any) -> None:
     """Refuse what is no tableau."""
-    if not isinstance(given, Tableau):
-        raise ModelError(f"a Tableau is needed, not {type(given).__name__}")
+    if not isinstance(value, Tableau):
+        raise ModelError(f"a Tableau is needed, not {type(value).__name__}")

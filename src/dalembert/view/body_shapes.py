@@ -107,7 +107,7 @@ def size_of(m: Mechanism, q: Array) -> float:
     points += [*tips[-1], *(np.asarray(j.placement.position) for j in m.joints if j.parent == m.ground)]
     span = float(np.linalg.norm(np.ptp(np.array(points), axis=0))) if points else 0.0
     inertias = [body.inertia for body in m.bodies if body.inertia.mass > 0.0]
-    gyration = [float(np.sqrt(max(np.trace(each.rotational), 0.0) / each.mass)) for each in inertias]
+    gyration = [float(np.sqrt(max(np.trace(inertia.rotational), 0.0) / inertia.mass)) for inertia in inertias]
     return max(span, 2.0 * max(gyration, default=0.0)) or 1.0
 
 

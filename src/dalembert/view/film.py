@@ -110,6 +110,6 @@ def _mp4(frames: Any, rate: float, path: Path) -> None:
         process.stdin.close()
     except BrokenPipeError:
         pass
-    said = process.stderr.read().decode(errors="replace")
+    complaint = process.stderr.read().decode(errors="replace")
     if process.wait() != 0:
-        raise ModelError(f"{path}: ffmpeg wrote no film: {said.strip()[:400]}")
+        raise ModelError(f"{path}: ffmpeg wrote no film: {complaint.strip()[:400]}")

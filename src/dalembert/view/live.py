@@ -211,10 +211,10 @@ class Live:
             guess[place] = [value] if place.stop - place.start == 1 else [np.cos(value), np.sin(value)]
             q, self.message = guess, ""
             if m.all_constraints:
-                found = m.assemble(guess, hold=[name])
-                q = found.q if found.ok else None
-                gaps = ", ".join(f"{row} {gap:.3g}" for row, gap in list(found.open.items())[:3])
-                self.message = "loops are closed" if found.ok else f"**cannot be closed here:** {gaps}"
+                closed = m.assemble(guess, hold=[name])
+                q = closed.q if closed.ok else None
+                gaps = ", ".join(f"{row} {gap:.3g}" for row, gap in list(closed.open.items())[:3])
+                self.message = "loops are closed" if closed.ok else f"**cannot be closed here:** {gaps}"
             self.words.content = self.message
             if q is None:
                 return False

@@ -188,10 +188,10 @@ def _geometry(geometry: XmlElement, bound: dict[str, str], ids: dict[str, XmlEle
         return []
     meshes = []
     for group in (child for child in mesh.children if child.tag in POLYGONS):
-        inputs = {each.attributes.get("semantic", ""): each for each in group.all("input")}
+        inputs = {source.attributes.get("semantic", ""): source for source in group.all("input")}
         if "VERTEX" not in inputs:
             continue
-        stride = 1 + max(int(each.attributes.get("offset", "0")) for each in group.all("input"))
+        stride = 1 + max(int(source.attributes.get("offset", "0")) for source in group.all("input"))
         offset = int(inputs["VERTEX"].attributes.get("offset", "0"))
         faces = _triangles(group, stride, offset)
         symbol = group.attributes.get("material", "")
@@ -203,10 +203,10 @@ def _geometry(geometry: XmlElement, bound: dict[str, str], ids: dict[str, XmlEle
 def _positions(vertex: XmlElement, ids: dict[str, XmlElement]) -> Array:
     """Return the places that <vertices> refers to, (n, 3)."""
     vertices = ids[vertex.attributes["source"].lstrip("#")]
-    position = next(each for each in vertices.all("input") if each.attributes.get("semantic") == "POSITION")
+    position = next(entry for entry in vertices.all("input") if entry.attributes.get("semantic") == "POSITION")
     source = ids[position.attributes["source"].lstrip("#")]
     values = np.array(source.required("float_array").text.split(), float)
-    accessor = next((each for each in source.walk() if each.tag == "accessor"), None)
+    accessor = next((entry for entry in source.walk() if entry.tag == "accessor"), None)
     stride = int(accessor.attributes.get("stride", "3")) if accessor is not None else 3
     return values[: values.size // stride * stride].reshape(-1, stride)[:, :3]
 
@@ -230,7 +230,7 @@ def _material(name: str, ids: dict[str, XmlElement]) -> int | None:
     material = ids.get(name)
     effect = material.first("instance_effect") if material is not None else None
     element = ids.get(effect.attributes.get("url", "").lstrip("#")) if effect is not None else None
-    for diffuse in (each for each in element.walk() if each.tag == "diffuse") if element is not None else ():
+    for diffuse in (node for node in element.walk() if node.tag == "diffuse") if element is not None else ():
         color = diffuse.first("color")
         if color is not None:
             red, green, blue = (round(255 * min(max(float(x), 0.0), 1.0)) for x in color.text.split()[:3])

@@ -14,9 +14,9 @@ import numpy as np
 from dalembert.errors import DalembertError, ModelError, UnsupportedError
 from dalembert.model.constraints.pairs import AxisPair
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.description import describe
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import Placement
+from dalembert.model.mechanism.tree_text import describe
 from dalembert.simulate.contact.shapes import Box, Heightfield, Plane, Sphere
 from dalembert.simulate.joint_forces import contact_loads
 from dalembert.simulate.trajectory import Trajectory, interpolated
@@ -226,7 +226,7 @@ def _picture_of_mechanism(m: Mechanism, q: Any, overlay: Sequence[Any], forces: 
         raise ModelError(f"q has shape {states.shape}; {m.name} has nq = {m.nq} coordinates")
     first, others = states[:1], [*states[1:], *overlay]
     picture = _staged(m, np.zeros(1), first, np.zeros((1, m.nv)), meshes)
-    picture.ghosts = [m.kinematics(np.asarray(each, float).reshape(1, m.nq)) for each in others]
+    picture.ghosts = [m.kinematics(np.asarray(configuration, float).reshape(1, m.nq)) for configuration in others]
     if forces:
         unique = uniqueness(m, picture.q, picture.v)
         picture.rings = _rings(m, unique)
@@ -469,9 +469,9 @@ def _joint_forces(run: Trajectory, picture: Picture) -> list[Force]:
 
 def _contacts_of(run: Trajectory) -> list[Any]:
     """Return the contacts of shapes that a run was given."""
-    given = None if run.session is None else run.session.extra.get("contacts")
-    several = list(given) if isinstance(given, Sequence) else [given]
-    return [one for one in several if hasattr(one, "shape") and hasattr(one, "other")]
+    contacts = None if run.session is None else run.session.extra.get("contacts")
+    several = list(contacts) if isinstance(contacts, Sequence) else [contacts]
+    return [contact for contact in several if hasattr(contact, "shape") and hasattr(contact, "other")]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -496,8 +496,11 @@ def _links(m: Mechanism) -> list[Connector]:
     """Return springs, and rods of constant length, which have no mass."""
     rods = [constraint for constraint in m.all_constraints if constraint.kind == "distance"]
     return [
-        *(_link(each.name, "spring", [on_body(m, frame) for frame in (each.frame, each.other)]) for each in m.springs),
-        *(_link(each.label, "rod", [on_body(m, *end) for end in ends_of(each)]) for each in rods),
+        *(
+            _link(spring.name, "spring", [on_body(m, frame) for frame in (spring.frame, spring.other)])
+            for spring in m.springs
+        ),
+        *(_link(rod.label, "rod", [on_body(m, *end) for end in ends_of(rod)]) for rod in rods),
     ]
 
 
@@ -525,7 +528,7 @@ def _add_contacts(picture: Picture, run: Trajectory) -> None:
     """Add the planes and heightfields that a run touches; bodies without visuals have the shapes that touch."""
     m, contacts = picture.mechanism, _contacts_of(run)
     touching: dict[int, list[Shape]] = {}
-    for shape in dict.fromkeys(each for one in contacts for each in (one.shape, one.other)):
+    for shape in dict.fromkeys(part for pair in contacts for part in (pair.shape, pair.other)):
         if isinstance(shape, Sphere | Box):
             body, X = on_body(m, shape.frame, Placement(np.eye(3), np.array(shape.at)))
             size = shape.size if isinstance(shape, Box) else (shape.radius,)
@@ -618,7 +621,7 @@ def angle_of(run: Trajectory, name: str) -> Array:
 
 def values_of(picture: Picture) -> list[tuple[str, str, list[tuple[str, Array, str]]]]:
     """Return for every joint its words and its values over time: (name, kind, [(label, (N,), unit)])."""
-    m, found = picture.mechanism, []
+    m, columns = picture.mechanism, []
     starts_q, starts_v = m.manifold.q_start, m.manifold.v_start
     for i, joint in enumerate(m.joints):
         kind, values = KINDS[joint.kind], []
@@ -626,8 +629,8 @@ def values_of(picture: Picture) -> list[tuple[str, str, list[tuple[str, Array, s
             values.append((f"q {suffix}".strip(), picture.q[:, starts_q[i] + k], _unit(joint.kind, suffix, "")))
         for k, suffix in enumerate(kind.v_names):
             values.append((f"v {suffix}".strip(), picture.v[:, starts_v[i] + k], _unit(joint.kind, suffix, "/s")))
-        found.append((joint.name, describe(joint).partition(": ")[2], values))
-    return found
+        columns.append((joint.name, describe(joint).partition(": ")[2], values))
+    return columns
 
 
 def _unit(kind: str, suffix: str, per: str) -> str:

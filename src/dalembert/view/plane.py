@@ -187,7 +187,10 @@ def _bodies(
             depth = float(np.mean(center @ view.back)) + (picture.size if shape.color == PIN and rigid else 0.0)
             for item in _items(shape, view, R[:, i], p[:, i], opacity):
                 if pose >= 0 and drawing is not None:
-                    item.pose, item.local = pose, _unposed(item.points[0], *(each[0] for each in drawing.poses[pose]))
+                    item.pose, item.local = (
+                        pose,
+                        _unposed(item.points[0], *(frames[0] for frames in drawing.poses[pose])),
+                    )
                 items.append((depth, item))
     return [item for _, item in sorted(items, key=lambda pair: pair[0])]
 
@@ -282,8 +285,8 @@ def _grounds(picture: Picture, view: _Projection) -> list[Item]:
             far = 0.75 * view.size.max() / view.scale * along
             items.append(Item("line", view.pixels(np.array([[middle - far, middle + far]])), GROUND, 2.0))
         elif shape.kind not in ("plane", "mesh"):
-            one = np.eye(3)[None], np.zeros((1, 3))
-            items += _items(shape, view, *one, 1.0)
+            still = np.eye(3)[None], np.zeros((1, 3))
+            items += _items(shape, view, *still, 1.0)
     return items
 
 

@@ -13,6 +13,7 @@ from dalembert._version import __version__
 from dalembert.errors import DalembertError, scene_words
 from dalembert.model.mechanism.joint_forces import COMPONENTS
 from dalembert.simulate.events.record import Mode
+from dalembert.simulate.joint_forces import COARSE
 from dalembert.simulate.plots import phases
 from dalembert.simulate.table import row_units
 from dalembert.simulate.witness import moving_rows
@@ -171,8 +172,12 @@ def _resolution(run: Trajectory) -> str:
     """Return a sentence on the samples that peaks are taken from."""
     if run.method == "moreau":
         return f"Peaks are those of mean forces over time steps, {run.t.size} of them: impacts are in them."
-    return f"Peaks are the largest of {run.t.size} samples, at most {np.diff(run.t).max(initial=0.0):.2g} s apart" + (
-        "; impulses of impacts are listed with the events." if run.impacts else "."
+    widest = float(np.diff(run.t).max(initial=0.0))
+    coarse = widest > COARSE * float(run.t[-1] - run.t[0])
+    return (
+        f"Peaks are the largest of {run.t.size} samples, at most {widest:.2g} s apart"
+        + ("; larger ones may lie between them: every= (--every) asks for more samples" if coarse else "")
+        + ("; impulses of impacts are listed with the events." if run.impacts else ".")
     )
 
 
@@ -253,29 +258,29 @@ SECTIONS: list[Callable[[Report, Any], None]] = [_energy, _bearings, _loads, _ev
 
 def run_checks(run: Trajectory) -> list[tuple[str, str, bool]]:
     """Return (name, what was found, whether it is good) of everything that a run can be held to."""
-    found = [("end reached", f"{run.status} at {run.t[-1]:g} s", run.status in ("completed", "event"))]
+    checks = [("end reached", f"{run.status} at {run.t[-1]:g} s", run.status in ("completed", "event"))]
     if "q" not in run.samples:
-        return found
+        return checks
     m = run.moving
     if m.names and hasattr(m, "constraint"):
         worst, rate = float(run.position_residual.max()), float(run.velocity_residual.max())
-        found.append(("constraints", f"largest residual {worst:.1e} m or rad", worst <= ON_CONSTRAINTS))
-        found.append(("constraint velocities", f"largest {rate:.1e} per second", rate <= ON_CONSTRAINTS))
+        checks.append(("constraints", f"largest residual {worst:.1e} m or rad", worst <= ON_CONSTRAINTS))
+        checks.append(("constraint velocities", f"largest {rate:.1e} per second", rate <= ON_CONSTRAINTS))
     if getattr(m, "has_energy", hasattr(m, "energy")):
         size = max(float(np.ptp(run.kinetic)), float(np.ptp(run.potential)), float(np.abs(run.work).max(initial=0.0)))
         off = float(np.nanmax(np.abs(run.energy_residual)))
         if _has_dampers(m):
-            found.append(("energy", f"dampers take {off:.3g} J, which no balance counts", True))
+            checks.append(("energy", f"dampers take {off:.3g} J, which no balance counts", True))
         elif moving_rows(m, run.q, run.t):
-            found.append(("energy", f"drives give or take {off:.3g} J, which no balance counts", True))
+            checks.append(("energy", f"drives give or take {off:.3g} J, which no balance counts", True))
         else:
             allowed = STEPPED if run.method == "moreau" else BALANCED
             words = f"off by {off:.1e} J; {size:.3g} J move" + (": time steps" if run.method == "moreau" else "")
-            found.append(("energy balance", words, off <= allowed * (size or 1.0)))
+            checks.append(("energy balance", words, off <= allowed * (size or 1.0)))
     if run.impacts:
         certified = [impact.momentum_ok and impact.laws_ok for impact in run.impacts]
-        found.append(("impacts", f"{sum(certified)} of {len(certified)} certified", all(certified)))
-    return found
+        checks.append(("impacts", f"{sum(certified)} of {len(certified)} certified", all(certified)))
+    return checks
 
 
 def _has_dampers(m: Any) -> bool:
@@ -304,14 +309,14 @@ def _reproduce(page: Report, source: tuple[str, str] | None, command: str) -> No
 
 def versions() -> list[tuple[str, str]]:
     """Return the versions of everything that takes part in a run."""
-    found = [
+    rows = [
         ("dalembert", __version__),
         ("Python", platform.python_version()),
         ("system", platform.platform(terse=True)),
     ]
     for name in LIBRARIES:
         try:
-            found.append((name, version(name)))
+            rows.append((name, version(name)))
         except PackageNotFoundError:
             continue
-    return found
+    return rows

@@ -51,15 +51,15 @@ def _transform(drawing: PlaneDrawing, kind: str, values: Array) -> str:
     if np.ptp(values, axis=0).max(initial=0.0) < STILL or len(values) < 2:
         words = _numbers(values[0])
         return f' transform="{kind}({words})">' if np.any(np.abs(values[0]) >= STILL) else ">"
-    kept = thinned(values, DEVIATION if kind == "translate" else DEVIATION / 2)
-    frames = ";".join(_numbers(values[k]) for k in kept)
-    return f'><animateTransform attributeName="transform" type="{kind}" values="{frames}"{_timing(drawing, kept)}/>'
+    shown = thinned(values, DEVIATION if kind == "translate" else DEVIATION / 2)
+    frames = ";".join(_numbers(values[k]) for k in shown)
+    return f'><animateTransform attributeName="transform" type="{kind}" values="{frames}"{_timing(drawing, shown)}/>'
 
 
-def _timing(drawing: PlaneDrawing, kept: Array) -> str:
+def _timing(drawing: PlaneDrawing, frames: Array) -> str:
     t = drawing.t
-    times = (t[kept] - t[0]) / (t[-1] - t[0])
-    even = np.allclose(times, np.linspace(0.0, 1.0, kept.size), atol=1e-6)
+    times = (t[frames] - t[0]) / (t[-1] - t[0])
+    even = np.allclose(times, np.linspace(0.0, 1.0, frames.size), atol=1e-6)
     keys = "" if even else f' keyTimes="{";".join(_time(x) for x in times)}"'
     return f'{keys} dur="{t[-1] - t[0]:.4g}s" repeatCount="indefinite"'
 
@@ -103,9 +103,9 @@ def _element(drawing: PlaneDrawing, item: Item) -> str:
     frames = points.reshape(len(points), -1)
     if len(frames) < 2 or np.ptp(frames, axis=0).max() < STILL:
         return f'<path d="{_path(points[0])}{closed}"{style}{see}/>'
-    kept = thinned(frames, DEVIATION)
-    values = ";".join(_path(points[k]) + closed for k in kept)
-    return f'<path{style}{see}><animate attributeName="d" values="{values}"{_timing(drawing, kept)}/></path>'
+    shown = thinned(frames, DEVIATION)
+    values = ";".join(_path(points[k]) + closed for k in shown)
+    return f'<path{style}{see}><animate attributeName="d" values="{values}"{_timing(drawing, shown)}/></path>'
 
 
 def _circle(drawing: PlaneDrawing, item: Item, places: Array, see: str) -> str:
@@ -114,10 +114,10 @@ def _circle(drawing: PlaneDrawing, item: Item, places: Array, see: str) -> str:
     if len(places) < 2 or np.ptp(places, axis=0).max() < STILL:
         x, y = places[0]
         return f'{head} cx="{x:.1f}" cy="{y:.1f}"/>'
-    kept = thinned(places, DEVIATION)
+    shown = thinned(places, DEVIATION)
     moves = [
-        f'<animate attributeName="{word}" values="{";".join(f"{places[k, j]:.1f}" for k in kept)}"'
-        f"{_timing(drawing, kept)}/>"
+        f'<animate attributeName="{word}" values="{";".join(f"{places[k, j]:.1f}" for k in shown)}"'
+        f"{_timing(drawing, shown)}/>"
         for j, word in enumerate(("cx", "cy"))
     ]
     return f"{head}>{''.join(moves)}</circle>"

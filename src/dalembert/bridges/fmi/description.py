@@ -29,7 +29,7 @@ UNITS = {
 
 
 @dataclass(frozen=True)
-class Variable:
+class UnitVariable:
     """One variable of a unit.
 
     Attributes
@@ -63,23 +63,23 @@ class Variable:
 
 def variables(
     mechanism: Mechanism, q: Sequence[float], v: Sequence[float], parameters: dict[str, float]
-) -> list[Variable]:
+) -> list[UnitVariable]:
     """Return all variables in the order of their value references."""
     q_units, v_units = _units(mechanism)
     states = [
         *zip(mechanism.configuration_names, q, q_units, strict=True),
         *zip((f"{name}.v" for name in mechanism.coordinates), v, (_per_second(u) for u in v_units), strict=True),
     ]
-    found = [Variable("time", "independent", unit="s")]
-    found += [Variable(name, "output", float(x), unit) for name, x, unit in states]
+    found = [UnitVariable("time", "independent", unit="s")]
+    found += [UnitVariable(name, "output", float(x), unit) for name, x, unit in states]
     for place, (name, _, unit) in enumerate(states, start=1):
-        found.append(Variable(f"der({name})", "local", None, _per_second(unit), place))
+        found.append(UnitVariable(f"der({name})", "local", None, _per_second(unit), place))
     efforts = {"rad": "N.m", "m": "N"}
     for name, unit in zip(mechanism.coordinates, v_units, strict=True):
-        found.append(Variable(f"tau.{name}", "input", 0.0, efforts[unit]))
-    found += [Variable(f"multiplier.{name}", "output") for name in mechanism.names]
-    found.append(Variable("status", "output"))
-    return found + [Variable(name, "parameter", float(x)) for name, x in parameters.items()]
+        found.append(UnitVariable(f"tau.{name}", "input", 0.0, efforts[unit]))
+    found += [UnitVariable(f"multiplier.{name}", "output") for name in mechanism.names]
+    found.append(UnitVariable("status", "output"))
+    return found + [UnitVariable(name, "parameter", float(x)) for name, x in parameters.items()]
 
 
 def _units(mechanism: Mechanism) -> tuple[list[str], list[str]]:
@@ -107,14 +107,14 @@ def _number(x: float) -> str:
     return repr(float(x))
 
 
-def _units_xml(found: Sequence[Variable]) -> list[str]:
+def _units_xml(found: Sequence[UnitVariable]) -> list[str]:
     used = sorted({variable.unit for variable in found} - {""})
     lines = [f"    <Unit{_attributes(name=unit)}><BaseUnit{_attributes(**UNITS[unit])}/></Unit>" for unit in used]
     return ["  <UnitDefinitions>", *lines, "  </UnitDefinitions>"]
 
 
 def description3(
-    name: str, title: str, token: str, found: Sequence[Variable], kinds: Sequence[str], step: float
+    name: str, title: str, token: str, found: Sequence[UnitVariable], kinds: Sequence[str], step: float
 ) -> str:
     """Return modelDescription.xml of FMI 3.0."""
     common = {
@@ -161,7 +161,7 @@ def description3(
 
 
 def description2(
-    name: str, title: str, token: str, found: Sequence[Variable], kinds: Sequence[str], files: Sequence[str]
+    name: str, title: str, token: str, found: Sequence[UnitVariable], kinds: Sequence[str], files: Sequence[str]
 ) -> str:
     """Return modelDescription.xml of FMI 2.0."""
     common = {
@@ -205,7 +205,7 @@ def description2(
     return "\n".join([*lines, "  </ModelStructure>", "</fmiModelDescription>", ""])
 
 
-def _structure(found: Sequence[Variable]) -> list[tuple[str, list[int]]]:
+def _structure(found: Sequence[UnitVariable]) -> list[tuple[str, list[int]]]:
     """Return the places of outputs, of derivatives of states, and of what initialisation computes."""
     places = list(enumerate(found))
     return [

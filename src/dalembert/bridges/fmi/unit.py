@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.bridges.chosen import guest
-from dalembert.bridges.fmi.description import Variable, build_description, description2, description3, variables
+from dalembert.bridges.fmi.description import UnitVariable, build_description, description2, description3, variables
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.kernel.c.engine import find_compiler
@@ -56,12 +56,12 @@ STEP = 1e-3
 
 
 @dataclass(frozen=True)
-class Unit:
+class MockupUnit:
     """What `to_fmu` wrote: the file, its variables by name, the platforms that have a binary."""
 
     path: Path
     version: str
-    variables: dict[str, Variable]
+    variables: dict[str, UnitVariable]
     platforms: tuple[str, ...]
 
 
@@ -76,7 +76,7 @@ def to_fmu(
     platforms: Sequence[str] | None = None,
     step: float = STEP,
     hold: float | None = None,
-) -> Unit:
+) -> MockupUnit:
     """Write a mechanism as a unit; see `Mechanism.to_fmu`."""
     kinds = (kinds,) if isinstance(kinds, str) else tuple(kinds)
     _check(version, VERSIONS, "version")
@@ -111,7 +111,7 @@ def to_fmu(
             for file in sorted(Path(folder).rglob("*")):
                 if file.is_file():
                     archive.write(file, file.relative_to(folder).as_posix())
-    return Unit(target, version, {x.name: x for x in found}, made)
+    return MockupUnit(target, version, {x.name: x for x in found}, made)
 
 
 def _check(word: Any, known: Sequence[str], what: str) -> None:
@@ -180,7 +180,7 @@ def _write_sources(
     mechanism: Mechanism,
     folder: Path,
     count: int,
-    found: Sequence[Variable],
+    found: Sequence[UnitVariable],
     token: str,
     step: float,
     hold: float | None,
@@ -303,4 +303,4 @@ def check_fmu(path: str | Path) -> list[str]:
     return list(validation.validate_fmu(str(path)))
 
 
-__all__ = ["Unit", "check_fmu", "equations", "to_fmu"]
+__all__ = ["MockupUnit", "check_fmu", "equations", "to_fmu"]

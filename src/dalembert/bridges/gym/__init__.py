@@ -4,8 +4,8 @@
 """
 
 from dalembert.bridges.gym.environment import Env, VectorEnv
-from dalembert.bridges.gym.tasks import Task, register_examples
+from dalembert.bridges.gym.tasks import EnvTask, register_examples
 
 register_examples()
 
-__all__ = ["Env", "Task", "VectorEnv"]
+__all__ = ["Env", "EnvTask", "VectorEnv"]

@@ -16,7 +16,7 @@ from dalembert.errors import ModelError
 from dalembert.types import Array
 
 if TYPE_CHECKING:
-    from dalembert.bridges.gym.tasks import Task
+    from dalembert.bridges.gym.tasks import EnvTask
 
 gymnasium = guest("gymnasium", "Gymnasium", "gym", "an environment")
 AutoresetMode = gymnasium.vector.AutoresetMode
@@ -25,7 +25,7 @@ AutoresetMode = gymnasium.vector.AutoresetMode
 class Motion:
     """A task in motion: states of all copies, their episodes, their random numbers."""
 
-    def __init__(self, task: Task, size: int, max_episode_steps: int | None) -> None:
+    def __init__(self, task: EnvTask, size: int, max_episode_steps: int | None) -> None:
         self.task, self.size = task, size
         self.horizon = max_episode_steps or task.horizon
         self.batch = Batch(task.mechanism, size, task.method)
@@ -88,7 +88,7 @@ class VectorEnv(gymnasium.vector.VectorEnv):
 
     def __init__(
         self,
-        task: Task,
+        task: EnvTask,
         num_envs: int = 1,
         *,
         autoreset_mode: Any = "NextStep",
@@ -150,7 +150,7 @@ class Env(gymnasium.Env):
 
     metadata = {"render_modes": []}  # noqa: RUF012 - as Gymnasium declares it
 
-    def __init__(self, task: Task, render_mode: None = None) -> None:
+    def __init__(self, task: EnvTask, render_mode: None = None) -> None:
         self.motion = Motion(task, 1, None)
         self.render_mode = render_mode
         self.observation_space, self.action_space = self.motion.spaces()

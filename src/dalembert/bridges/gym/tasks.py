@@ -11,12 +11,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cache, partial
+from importlib.metadata import PackageNotFoundError, files
 from typing import Any
 
 import numpy as np
 
 from dalembert.bridges.chosen import guest
-from dalembert.errors import ModelError
+from dalembert.errors import MissingExtraError, ModelError
 from dalembert.model import Builder
 from dalembert.model.constraints import Point, Revolute
 from dalembert.model.mechanism.mechanism import Mechanism
@@ -26,7 +27,7 @@ NAMESPACE = "dalembert"
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class EnvTask:
     """What an environment does; functions take and return batches.
 
     Attributes
@@ -75,7 +76,7 @@ class Task:
 
 
 @cache
-def light_cart_pole() -> Task:
+def light_cart_pole() -> EnvTask:
     """Return the cart-pole: its rod weighs nothing, all inertia is that of the point mass."""
     b = Builder("cart-pole")
     b.body("cart", mass=1.0, inertia=(1.0, 1.0, 1.0))
@@ -93,11 +94,11 @@ def light_cart_pole() -> Task:
         q = np.column_stack([np.zeros(n), np.full(n, np.pi)]) + rng.uniform(-0.1, 0.1, (n, 2))
         return q, rng.uniform(-0.1, 0.1, (n, 2))
 
-    return Task(b.build(), ["rail"], [10.0], observe, reward, start, lambda q, v: np.abs(q[:, 0]) > 2.4)
+    return EnvTask(b.build(), ["rail"], [10.0], observe, reward, start, lambda q, v: np.abs(q[:, 0]) > 2.4)
 
 
 @cache
-def four_bar() -> Task:
+def four_bar() -> EnvTask:
     """Return a crank that shall turn at a constant speed although the linkage it drives is heavy."""
     b = Builder("four-bar")
     parent, at = "world", 0.0
@@ -119,19 +120,38 @@ def four_bar() -> Task:
     def observe(q: Array, v: Array) -> Array:
         return np.column_stack([np.cos(q), np.sin(q), v])
 
-    return Task(mechanism, ["crank"], [30.0], observe, reward, start, horizon=250)
+    return EnvTask(mechanism, ["crank"], [30.0], observe, reward, start, horizon=250)
+
+
+GO2_HEIGHT = 0.3
+GO2_POSE = {"thigh": 0.9, "calf": -1.8}
+"""Height of the trunk and angles of the legs where it stands, metres and radians; hips are at zero."""
+
+
+def _robot_file(name: str) -> str:
+    """Return the path of a file of the package example-robot-data."""
+    try:
+        found = [path for path in files("example-robot-data") or () if path.name == name]
+    except PackageNotFoundError:
+        found = []
+    if not found:
+        raise MissingExtraError("example-robot-data", "test", f"the robot {name!r}")
+    return str(found[0].locate())
 
 
 @cache
-def go2_stance() -> Task:
+def go2_stance() -> EnvTask:
     """Return a quadruped on four held feet whose trunk shall stay at its height."""
     from dalembert.readers import load
 
-    data = guest("example_robot_data", "example-robot-data", "test", "dalembert/Go2Stance-v0")
-    robot = data.load("go2")
     feet = ("FL_foot", "FR_foot", "RL_foot", "RR_foot")
-    mechanism = load(robot.urdf, base="floating").constrain(*(Point(foot) for foot in feet))
-    stand = np.array(robot.q0, dtype=float)
+    mechanism = load(_robot_file("go2.urdf"), base="floating").constrain(*(Point(foot) for foot in feet))
+    stand = mechanism.neutral()
+    stand[2] = GO2_HEIGHT
+    for joint in mechanism.joints:
+        for word, angle in GO2_POSE.items():
+            if word in joint.name:
+                stand[mechanism.index_q(joint.name)] = angle
     base = mechanism.joints[0].name
     driven = [name for name in mechanism.coordinates if not name.startswith(base)]
 
@@ -147,24 +167,24 @@ def go2_stance() -> Task:
     def fallen(q: Array, v: Array) -> Array:
         return q[:, 2] < 0.5 * stand[2]
 
-    return Task(mechanism, driven, [20.0] * len(driven), observe, reward, start, fallen, substeps=4)
+    return EnvTask(mechanism, driven, [20.0] * len(driven), observe, reward, start, fallen, substeps=4)
 
 
-EXAMPLES: dict[str, tuple[Callable[[], Task], int]] = {
+EXAMPLES: dict[str, tuple[Callable[[], EnvTask], int]] = {
     "LightCartPole": (light_cart_pole, 500),
     "FourBar": (four_bar, 250),
     "Go2Stance": (go2_stance, 500),
 }
-"""Registered environments with their horizons; being here is being tested."""
+"""Registered environments with their horizons."""
 
 
-def _single(make: Callable[[], Task], **options: Any) -> Any:
+def _single(make: Callable[[], EnvTask], **options: Any) -> Any:
     from dalembert.bridges.gym.environment import Env
 
     return Env(make(), **options)
 
 
-def _vector(make: Callable[[], Task], num_envs: int = 1, **options: Any) -> Any:
+def _vector(make: Callable[[], EnvTask], num_envs: int = 1, **options: Any) -> Any:
     from dalembert.bridges.gym.environment import VectorEnv
 
     return VectorEnv(make(), num_envs, **options)

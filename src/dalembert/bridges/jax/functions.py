@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.bridges.chosen import content_name, guest, smooth_outputs
+from dalembert.bridges.jax.cuda_handler import cuda_handler
 from dalembert.bridges.jax.handler import KNOWN_MAJOR, SPOKEN_MINOR, handler, interface_version
 from dalembert.errors import ModelError, ShapeError, UnsupportedError, warn_user
 
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
     from dalembert.kernel.program.program import Port
 
 ROUTES = ("auto", "ffi", "callback")
-OTHER_PLATFORMS = ("cuda", "rocm", "tpu")
+PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
 
 
 def to_jax(kernel: Kernel, route: str = "auto") -> Callable[..., Any]:
@@ -32,11 +33,6 @@ def to_jax(kernel: Kernel, route: str = "auto") -> Callable[..., Any]:
     jax = guest("jax", "JAX", "jax", "to_jax")
     if route not in ROUTES:
         raise ModelError(f"route={route!r} is none of {', '.join(map(repr, ROUTES))}")
-    if kernel.backend == "cuda":
-        raise UnsupportedError(
-            "to_jax runs kernels of the processor; a kernel of backend='cuda' takes and returns JAX arrays of the "
-            "device by DLPack when it is called, outside jit"
-        )
     primitive = KernelPrimitive.of(kernel, _route(jax, kernel, route))
 
     def call(*inputs: Any) -> Any:
@@ -55,7 +51,7 @@ def _route(jax: Any, kernel: Kernel, route: str) -> str:
     version = interface_version(jax.ffi.include_dir()) if hasattr(jax, "ffi") else None
     known = version is not None and version[0] == KNOWN_MAJOR and version[1] >= SPOKEN_MINOR
     why = ""
-    if not hasattr(kernel.engine, "single"):
+    if not hasattr(kernel.engine, "single") and kernel.backend != "cuda":
         why = f"a kernel of backend {kernel.backend!r} is not one piece of machine code"
     elif not known:
         why = f"JAX {jax.__version__} calls foreign functions by an interface that is not known here ({version})"
@@ -131,11 +127,17 @@ class KernelPrimitive:
         if route == "callback":
             mlir.register_lowering(primitive, mlir.lower_fun(self._callback, multiple_results=True))
             return
-        self.machine = handler(kernel)  # never freed: XLA keeps the address
-        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(self.machine.address), platform="cpu")
-        mlir.register_lowering(primitive, jax.ffi.ffi_lowering(name), platform="cpu")
-        for platform in OTHER_PLATFORMS:
-            mlir.register_lowering(primitive, self._refuse, platform=platform)
+        own = "cuda" if kernel.backend == "cuda" else "cpu"
+        if own == "cuda":
+            address, self.machine = cuda_handler(kernel)
+        else:
+            self.machine = handler(kernel)
+            address = self.machine.address  # never freed: XLA keeps it
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="CUDA" if own == "cuda" else "cpu")
+        mlir.register_lowering(primitive, jax.ffi.ffi_lowering(name), platform=own)
+        for platform in PLATFORMS:
+            if platform != own:
+                mlir.register_lowering(primitive, self._refuse, platform=platform)
 
     @classmethod
     def of(cls, kernel: Kernel, route: str) -> KernelPrimitive:
@@ -231,6 +233,6 @@ class KernelPrimitive:
 
     def _refuse(self, *_: Any, **__: Any) -> Any:
         raise UnsupportedError(
-            f"{self.kernel!r} runs on the processor: put its arrays there (jax.device_put(x, jax.devices('cpu')[0])), "
-            "take to_jax(route='callback'), which copies, or call a kernel of backend='cuda' outside jit"
+            f"{self.kernel!r} does not run on this platform of JAX: put its arrays where it does (jax.device_put), "
+            "compile it with backend='cpu' or 'cuda', or take to_jax(route='callback'), which copies"
         )

@@ -8,8 +8,8 @@ from itertools import product
 from typing import Any
 
 import numpy as np
-from scipy.optimize import linprog
 
+from dalembert.first_use import OPTIMIZE
 from dalembert.friction.bounded.methods import METHODS, IntervalProblem, MethodForces, exact
 from dalembert.friction.limits import AT_LIMIT, CANCELLED, HELD, HELD_MASSLESS, RESOLVED, UNHELD
 from dalembert.friction.resolution import (
@@ -50,8 +50,8 @@ SHRINK, LEAST = 0.25, 1e-8
 def hold_massless(problem: IntervalProblem, method: str, finish: Callable) -> Resolution:
     """Resolve a problem without a Delassus matrix, by `exact` only."""
     if method != "exact":
-        found = MethodForces(np.full(len(problem.names), np.nan), 0, Status.DECLINED, "M is singular: use 'exact'")
-        return finish(problem, method, found)
+        answer = MethodForces(np.full(len(problem.names), np.nan), 0, Status.DECLINED, "M is singular: use 'exact'")
+        return finish(problem, method, answer)
     heaviest = float(np.max(np.diag(problem.system.M), initial=0.0))
     rho = heaviest if heaviest > 0.0 else 1.0
     a, warm, least = np.zeros(problem.system.n), None, LEAST * rho
@@ -82,7 +82,7 @@ def unheld(problem: IntervalProblem) -> bool:
     above = np.vstack([np.hstack([moved, -np.eye(m)]), np.hstack([-moved, -np.eye(m)])])
     for j, end in product(range(q), (1.0, -1.0)):
         bounds = [(end, end) if i == j else (-1.0, 1.0) for i in range(q)] + [(0.0, None)] * m
-        best = linprog(cost, A_ub=above, b_ub=np.zeros(2 * m), bounds=bounds, method="highs")
+        best = OPTIMIZE.linprog(cost, A_ub=above, b_ub=np.zeros(2 * m), bounds=bounds, method="highs")
         if best.status == 0 and best.fun <= UNHELD:
             return True
     return False
@@ -139,11 +139,11 @@ def resolve_intervals(problem: IntervalProblem, method: str, warm: Array | None,
     return finished(problem, method, METHODS[method](problem, warm, **options))
 
 
-def finished(problem: IntervalProblem, method: str, found: MethodForces) -> Resolution:
+def finished(problem: IntervalProblem, method: str, answer: MethodForces) -> Resolution:
     """Turn forces into a resolution: acceleration, index sets, certificate, verdict."""
-    T = found.forces
+    T = answer.forces
     if not np.isfinite(T).all():
-        return _without_answer(problem, method, found)
+        return _without_answer(problem, method, answer)
     a, lam, certain = problem.solved(problem.f + problem.W @ T)
     G, g = problem.delassus
     R = problem.rest
@@ -163,10 +163,10 @@ def finished(problem: IntervalProblem, method: str, found: MethodForces) -> Reso
                     lam = problem.acceleration(forces)[1]
                 a, T = held, forces
                 c = problem.W.T @ a + problem.contact_drift  # what G has lost with mass ratios of 1e8
-    certificate = certify(problem, method, replace(found, forces=T), c, size)
+    certificate = certify(problem, method, replace(answer, forces=T), c, size)
     xi = problem.W.T @ a + problem.contact_drift
     xi[stick] = 0.0
-    status = found.status
+    status = answer.status
     if status is None or status is Status.NOT_CONVERGED:
         status = Status.SOLVED if certificate.ok else status or Status.NOT_OPTIMAL
     if status is Status.SOLVED and not (certain and problem.certain):
@@ -181,9 +181,9 @@ def _with_doubt(note: str) -> str:
     return f"{note}; the motion under these forces has fewer than three certain digits".removeprefix("; ")
 
 
-def certify(problem: IntervalProblem, method: str, found: MethodForces, c: Array, size: Array) -> FrictionCertificate:
+def certify(problem: IntervalProblem, method: str, answer: MethodForces, c: Array, size: Array) -> FrictionCertificate:
     """Measure how far the forces are from the friction laws, at rest (c are accelerations) and in motion."""
-    R, T, G, known = problem.rest, found.forces, problem.delassus[0], problem.forces_in_motion
+    R, T, G, known = problem.rest, answer.forces, problem.delassus[0], problem.forces_in_motion
     diagonal = np.where(np.diag(G) > 0.0, np.diag(G), 1.0)
     missed = diagonal * np.abs(T - np.clip(T - c / diagonal, -problem.limits, problem.limits))
     off = np.abs(T - known)
@@ -193,7 +193,7 @@ def certify(problem: IntervalProblem, method: str, found: MethodForces, c: Array
     limit = np.where(R, problem.limits, np.abs(known))
     over = np.abs(T) - limit
     excess = float(np.max(np.where(over > 0.0, over / np.where(limit > 0.0, limit, 1.0), 0.0), initial=0.0))
-    return FrictionCertificate(method, optimality, excess, found.iterations, found.note)
+    return FrictionCertificate(method, optimality, excess, answer.iterations, answer.note)
 
 
 def report_of(problem: IntervalProblem, T: Array, sets: IndexSets) -> UniquenessReport:
@@ -208,15 +208,15 @@ def report_of(problem: IntervalProblem, T: Array, sets: IndexSets) -> Uniqueness
     return UniquenessReport(True, True, names, reason, np.zeros((0, problem.system.n)))
 
 
-def _without_answer(problem: IntervalProblem, method: str, found: MethodForces) -> Resolution:
+def _without_answer(problem: IntervalProblem, method: str, answer: MethodForces) -> Resolution:
     n, m = problem.system.n, len(problem.names)
     sets = IndexSets(
         tuple(name for name, rest in zip(problem.names, problem.rest, strict=True) if not rest), (), {}, ()
     )
-    certificate = FrictionCertificate(method, np.inf, np.inf, found.iterations, found.note)
+    certificate = FrictionCertificate(method, np.inf, np.inf, answer.iterations, answer.note)
     nothing = UniquenessReport(None, None, (), "the method found no answer", np.zeros((0, n)))
     return Resolution(
         np.full(n, np.nan), np.full(m, np.nan), np.full(problem.system.m, np.nan), np.full(m, np.nan), sets,
-        found.status or Status.NOT_CONVERGED, certificate, problem.names, problem.system.coordinates,
+        answer.status or Status.NOT_CONVERGED, certificate, problem.names, problem.system.coordinates,
         lambda: nothing,
     )  # fmt: skip

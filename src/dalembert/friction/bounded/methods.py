@@ -178,10 +178,10 @@ def _static_forces(problem: IntervalProblem, T: Array, stick: Array, route: str)
     rows = np.vstack([problem.system.A, problem.W[:, S].T])
     held = KKT(problem.system.M, rows, route=route)
     drift = np.concatenate([problem.drift, problem.contact_drift[S]])
-    found = held.solve(problem.f + problem.W @ known, drift)
-    if not found.ok:
-        raise SolvabilityError(f"forces that hold the contacts are in doubt: {Status(int(found.status)).message}")
-    return found.reactions[problem.system.m :]
+    solution = held.solve(problem.f + problem.W @ known, drift)
+    if not solution.ok:
+        raise SolvabilityError(f"forces that hold the contacts are in doubt: {Status(int(solution.status)).message}")
+    return solution.reactions[problem.system.m :]
 
 
 def _pushed(problem: IntervalProblem, T: Array, stick: Array) -> Bool[Array, " m"]:

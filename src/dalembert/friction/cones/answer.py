@@ -65,17 +65,17 @@ def rows_at_rest(problem: ConeProblem, r: Array, still: Bool[Array, " p"]) -> tu
     held, normal = np.zeros(r.size, dtype=bool), np.full(r.size, -1)
     for i in range(len(problem.names)):
         a, b = int(problem.first[i]), int(problem.first[i + 1])
-        given = problem.kind[i] == FIXED
-        tangent = slice(a if given else a + 1, b)
-        if not given:
+        fixed = problem.kind[i] == FIXED
+        tangent = slice(a if fixed else a + 1, b)
+        if not fixed:
             if problem.kind[i] == UNILATERAL and r[a] <= 0.0:
                 continue
             held[a] = True
-        bound = problem.mu[i] * (1.0 if given else abs(r[a]))
+        bound = problem.mu[i] * (1.0 if fixed else abs(r[a]))
         inside = np.linalg.norm(r[tangent]) < bound * (1.0 - AT_LIMIT) or (bound > 0.0 and still[tangent].all())
         if inside and not problem.sliding[i]:
             held[tangent] = True
-        elif not given and r[a] != 0.0:
+        elif not fixed and r[a] != 0.0:
             normal[tangent] = a
     return held, normal
 
@@ -159,8 +159,8 @@ def resolve_cones(problem: ConeProblem, warm: Any = None, associated: bool = Fal
     if every is not None and not every:
         return _none(problem, rounds, associated, "all modes were tried", {})
     if every:
-        tried = [one for mode in every for one in _answers(problem, mode)]
-        answer = min((answer, *tried), key=lambda one: one.residual)
+        tried = [result for mode in every for result in _answers(problem, mode)]
+        answer = min((answer, *tried), key=lambda result: result.residual)
     if cone and answer.residual > OPTIMAL:
         note = f"the associated problem has no answer ({', '.join(cone)}); for Coulomb's law that is not proved"
         return _finished(problem, answer, rounds, associated, note)
@@ -181,10 +181,10 @@ def _held_massless(problem: ConeProblem, associated: bool) -> Resolution:
         near = heavier(problem, part * rho0, a)
         r, _, steps = solve_rows(near, associated, reactions=r)
         rounds += steps
-        found = _answer(near, r, associated)
-        if not np.isfinite(found.a).all():
+        answer = _answer(near, r, associated)
+        if not np.isfinite(answer.a).all():
             break
-        a, r = found.a, found.r
+        a, r = answer.a, answer.r
         residual = measured(first, a, r, associated, problem.reduced)
         if residual > OPTIMAL:
             continue
@@ -424,9 +424,9 @@ def _report_associated(problem: ConeProblem, r: Array, nothing: Array) -> Unique
         return UniquenessReport(True, None, (), reason, nothing)
     inside = np.zeros(r.size, dtype=bool)
     for i in range(len(problem.names)):
-        a, b, given = problem.first[i], problem.first[i + 1], problem.kind[i] == FIXED
-        bound = problem.mu[i] if given else problem.mu[i] * r[a]
-        inside[a:b] = np.linalg.norm(r[a if given else a + 1 : b]) < bound * (1.0 - AT_LIMIT)
+        a, b, fixed = problem.first[i], problem.first[i + 1], problem.kind[i] == FIXED
+        bound = problem.mu[i] if fixed else problem.mu[i] * r[a]
+        inside[a:b] = np.linalg.norm(r[a if fixed else a + 1 : b]) < bound * (1.0 - AT_LIMIT)
     owner = [name for i, name in enumerate(problem.names) for _ in range(problem.first[i + 1] - problem.first[i])]
     loose = undetermined_forces(problem.reduced.reduced[0], inside, np.zeros(r.size, dtype=int), owner)
     return UniquenessReport(True, True, tuple(dict.fromkeys(loose)), "associated: a strictly convex problem", nothing)

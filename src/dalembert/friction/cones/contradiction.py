@@ -17,8 +17,8 @@ from __future__ import annotations
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import linprog
 
+from dalembert.first_use import OPTIMIZE
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import CANCELS, CONTRADICTS, USED, USED_RANK
@@ -41,7 +41,7 @@ def farkas_weights(
     columns = np.abs(R).max(axis=0, initial=0.0)
     C = (R / np.where(columns > 0.0, columns, 1.0)).T
     bounds = [(-1.0, 1.0) if both else (0.0, 1.0) for both in equation]
-    best = linprog(b / high, A_eq=C, b_eq=np.zeros(len(C)), bounds=bounds, method="highs")
+    best = OPTIMIZE.linprog(b / high, A_eq=C, b_eq=np.zeros(len(C)), bounds=bounds, method="highs")
     if best.status != 0 or best.fun > -CONTRADICTS:
         return None
     w = _exact(C, np.asarray(best.x))

@@ -18,8 +18,8 @@ from dataclasses import replace
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import linprog
 
+from dalembert.first_use import OPTIMIZE
 from dalembert.friction.bounded.answer import LEAST, SHRINK, STEPS
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.cones.modes import sides
@@ -70,7 +70,7 @@ def unheld(problem: ConeProblem) -> bool:
             bounds = [(end, end) if i == j else (-1.0, 1.0) for i in range(q)] + [(0.0, None)] * k
             for _ in range(TURNS):
                 above = np.array([np.append(n @ moved[parts[i]], -np.eye(k)[i]) for i, n in faces]).reshape(-1, q + k)
-                best = linprog(cost, A_ub=above, b_ub=np.zeros(len(above)), bounds=bounds, method="highs")
+                best = OPTIMIZE.linprog(cost, A_ub=above, b_ub=np.zeros(len(above)), bounds=bounds, method="highs")
                 if best.status != 0 or best.fun > UNHELD:
                     break
                 w = moved @ best.x[:q]

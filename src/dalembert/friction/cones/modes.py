@@ -20,8 +20,8 @@ from math import prod
 
 import numpy as np
 from jaxtyping import Bool, Float
-from scipy.optimize import linprog
 
+from dalembert.first_use import OPTIMIZE
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import (
@@ -74,7 +74,7 @@ def all_solutions(problem: ConeProblem) -> list[ModeAnswer] | None:
     choices = [_modes(problem, i, G, g) for i in range(len(problem.names))]
     if prod(map(len, choices)) > MOST:
         return None
-    found: list[ModeAnswer] = []
+    answers: list[ModeAnswer] = []
     scale, J = typical_reaction(problem), problem.reduced.reduced[1]
     for combination in product(*choices):
         E, e = _stacked([row for mode in combination for row in mode.equations], g.size)
@@ -85,12 +85,12 @@ def all_solutions(problem: ConeProblem) -> list[ModeAnswer] | None:
         basis, members = _family(E, F, f, r, J, scale)
         loose = _contacts_of(problem, basis)
         for x in (r, *members):
-            same = next((y for y in found if np.allclose(x, y.r, rtol=DISTINCT, atol=SAME_MODE * scale)), None)
+            same = next((y for y in answers if np.allclose(x, y.r, rtol=DISTINCT, atol=SAME_MODE * scale)), None)
             if same is None:
-                found.append(ModeAnswer(x, loose.copy()))
+                answers.append(ModeAnswer(x, loose.copy()))
             else:
                 same.loose[:] |= loose
-    return found
+    return answers
 
 
 def _contacts_of(problem: ConeProblem, basis: Array) -> Bool[Array, " k"]:
@@ -136,9 +136,9 @@ def _modes(problem: ConeProblem, i: int, G: Array, g: Array) -> list[_Mode]:
 
 
 def _mode(equations: list, inequalities: list) -> _Mode:
-    one = _Mode()
-    one.equations, one.inequalities = equations, inequalities
-    return one
+    mode = _Mode()
+    mode.equations, mode.inequalities = equations, inequalities
+    return mode
 
 
 def _stacked(rows: list[tuple[Array, float]], p: int) -> tuple[Array, Array]:
@@ -162,7 +162,9 @@ def _feasible(E: Array, e: Array, F: Array, f: Array, scale: float) -> Array | N
         return r
     if rank == p:
         return None
-    best = linprog(np.zeros(p), A_ub=F, b_ub=f / scale, A_eq=E, b_eq=e / scale, bounds=(None, None), method="highs")
+    best = OPTIMIZE.linprog(
+        np.zeros(p), A_ub=F, b_ub=f / scale, A_eq=E, b_eq=e / scale, bounds=(None, None), method="highs"
+    )
     return best.x * scale if best.status == 0 else None
 
 

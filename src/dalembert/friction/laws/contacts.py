@@ -60,14 +60,14 @@ class FrictionContact:
 
     def part(self, what: str, j: int) -> Any:
         """Return `surface` or `drift` along direction j: an entry of a list of two, or what holds for both."""
-        given = getattr(self, what)
-        if not isinstance(given, list | tuple):
-            return given
-        if len(given) != self.directions:
+        value = getattr(self, what)
+        if not isinstance(value, list | tuple):
+            return value
+        if len(value) != self.directions:
             raise ModelError(
-                f"contact {self.name!r}: {what} has {len(given)} entries for {self.directions} direction(s)"
+                f"contact {self.name!r}: {what} has {len(value)} entries for {self.directions} direction(s)"
             )
-        return given[j]
+        return value[j]
 
     @property
     def directions(self) -> int:
@@ -107,7 +107,10 @@ class Coulomb(FrictionContact):
 
 @dataclass(frozen=True, eq=False)
 class JointFriction(FrictionContact):
-    """Friction in a joint: along one coordinate, given by its name or number; the limit is load x law."""
+    """Friction in a joint: along one coordinate, given by its name or number; the limit is load x law.
+
+    Of a mechanism also a hinge that closes a loop, by its name.
+    """
 
     load: Any = field(default=1.0, kw_only=True)
 
@@ -121,8 +124,9 @@ class JointFriction(FrictionContact):
 class BearingFriction(FrictionContact):
     """Friction of a mechanism's hinge or slider that depends on its load: law x radius x force across the axis.
 
-    `along` is the name of the joint, the law a coefficient (by the speed), `radius` that of a journal in metres,
-    left out of a slider. In runs of a mechanism: `da.simulate(m, ..., contacts=[BearingFriction(...)])`.
+    `along` is the name of the joint, or of a hinge that closes a loop, the law a coefficient (by the speed), `radius`
+    that of a journal in metres, left out of a slider. In runs of a mechanism:
+    `da.simulate(m, ..., contacts=[BearingFriction(...)])`.
     """
 
     radius: float = field(default=1.0, kw_only=True)
@@ -179,9 +183,9 @@ class Unilateral(FrictionContact):
         return 0 if self.along is None else super().directions
 
 
-def _refuse_many(one: FrictionContact) -> None:
-    if one.directions not in (1, 2):
-        raise ModelError(f"contact {one.name!r}: one direction or two for a plane, not {one.directions}")
+def _refuse_many(contact: FrictionContact) -> None:
+    if contact.directions not in (1, 2):
+        raise ModelError(f"contact {contact.name!r}: one direction or two for a plane, not {contact.directions}")
 
 
 CONTACTS = (Bounded, Coulomb, JointFriction)
@@ -193,9 +197,9 @@ def checked_unilateral(contacts: Any, others: tuple[FrictionContact, ...]) -> tu
     if contacts is None:
         return ()
     several = [contacts] if isinstance(contacts, Unilateral) else contacts
-    if not isinstance(several, list | tuple) or not all(isinstance(one, Unilateral) for one in several):
+    if not isinstance(several, list | tuple) or not all(isinstance(contact, Unilateral) for contact in several):
         raise ModelError("unilateral must be a list of Unilateral(name, gap=...)")
-    names = [one.name for one in (*others, *several)]
+    names = [contact.name for contact in (*others, *several)]
     for name in names:
         if names.count(name) > 1:
             raise ModelError(f"two contacts are called {name!r}")
@@ -209,10 +213,14 @@ def checked_contacts(contacts: Any) -> tuple[FrictionContact, ...]:
     if isinstance(contacts, FrictionContact) or not isinstance(contacts, list | tuple):
         raise ModelError("friction must be a list of contacts: Bounded, Coulomb or JointFriction")
     seen: dict[str, int] = {}
-    for i, one in enumerate(contacts):
-        if not isinstance(one, CONTACTS):
-            raise ModelError(f"friction[{i}] is {type(one).__name__}, not a contact: Bounded, Coulomb or JointFriction")
-        if one.name in seen:
-            raise ModelError(f"two contacts are called {one.name!r}: friction[{seen[one.name]}] and friction[{i}]")
-        seen[one.name] = i
+    for i, contact in enumerate(contacts):
+        if not isinstance(contact, CONTACTS):
+            raise ModelError(
+                f"friction[{i}] is {type(contact).__name__}, not a contact: Bounded, Coulomb or JointFriction"
+            )
+        if contact.name in seen:
+            raise ModelError(
+                f"two contacts are called {contact.name!r}: friction[{seen[contact.name]}] and friction[{i}]"
+            )
+        seen[contact.name] = i
     return tuple(contacts)

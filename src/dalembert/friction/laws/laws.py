@@ -292,34 +292,34 @@ class ExpressionLaw(Law):
             raise ModelError("this friction law depends on the state: pass state=(q, v, t)")
         if not isinstance(state, list | tuple) or len(state) != 3:
             raise ModelError(f"this friction law depends on the state: pass (q, v, t), not {state!r}")
-        given = []
+        inputs = []
         for i, (x, what) in enumerate(zip(state, "qvt", strict=True)):
             size = self._static.size1_in(i)
             if size and np.size(x) != size:
                 raise ShapeError(f"this friction law depends on {size} entries of {what}; it is given {np.size(x)}")
-            given.append(x if size else np.zeros((0, 1)))
-        return given
+            inputs.append(x if size else np.zeros((0, 1)))
+        return inputs
 
 
 LAWS = (Dry, StaticKinetic, Stribeck, Hyperbolic, Tabulated, ExpressionLaw)
 """Every law; being in the list is being tested."""
 
 
-def as_law(given: Any, owner: str) -> Law:
+def as_law(law: Any, owner: str) -> Law:
     """Return a law, a number being Coulomb's; checked where it needs no state, with the owner's name in complaints."""
-    if not isinstance(given, Law):
-        if isinstance(given, bool | str):
-            raise ModelError(f"{owner}: a law is a number or one of dalembert.friction's laws; got {given!r}")
+    if not isinstance(law, Law):
+        if isinstance(law, bool | str):
+            raise ModelError(f"{owner}: a law is a number or one of dalembert.friction's laws; got {law!r}")
         try:
-            given = Dry(float(given))
+            law = Dry(float(law))
         except (TypeError, ValueError):
-            raise ModelError(f"{owner}: a law is a number or one of dalembert.friction's laws; got {given!r}") from None
-    if not given.needs_state and not getattr(given, "_sound", False):
+            raise ModelError(f"{owner}: a law is a number or one of dalembert.friction's laws; got {law!r}") from None
+    if not law.needs_state and not getattr(law, "_sound", False):
         try:
-            given.check(owner)
+            law.check(owner)
         except ModelError:  # in words already
             raise
         except (TypeError, ValueError) as error:
-            raise ModelError(f"{owner}: {given!r} cannot be evaluated: {error}") from error
-        object.__setattr__(given, "_sound", True)
-    return given
+            raise ModelError(f"{owner}: {law!r} cannot be evaluated: {error}") from error
+        object.__setattr__(law, "_sound", True)
+    return law

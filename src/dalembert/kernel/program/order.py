@@ -94,15 +94,15 @@ def greedy(values: Sequence[int], operands: Sequence[tuple[int, ...]]) -> list[i
         waiting[v] = len(inner)
         for x in inner:
             users[x].append(v)
-    left = {v: len(users[v]) for v in values}
+    users_left = {v: len(users[v]) for v in values}
     touched: dict[int, int] = {}
     heap: list[tuple[int, int, int]] = []
 
     def offer(v: int) -> None:
         inner = [x for x in operands[v] if x in members]
-        freed = sum(left[x] == 1 for x in inner)
+        freed = sum(users_left[x] == 1 for x in inner)
         recent = max((touched.get(x, -1) for x in inner), default=-1)
-        heapq.heappush(heap, ((left[v] > 0) - freed, -recent, v))
+        heapq.heappush(heap, ((users_left[v] > 0) - freed, -recent, v))
 
     for v in values:
         if not waiting[v]:
@@ -119,9 +119,9 @@ def greedy(values: Sequence[int], operands: Sequence[tuple[int, ...]]) -> list[i
         for x in operands[v]:
             if x not in members:
                 continue
-            left[x] -= 1
+            users_left[x] -= 1
             touched[x] = time
-            if left[x] <= LARGEST_FAN:
+            if users_left[x] <= LARGEST_FAN:
                 for user in users[x]:
                     if not waiting[user] and user not in done:
                         offer(user)

@@ -277,24 +277,24 @@ class BlockAnswer:
     residuals: list[Scalar]
 
 
-def judged(system: Judged, needs: Conditioning, limits: Thresholds, asked: Asked, found: Solved) -> BlockAnswer:
+def judged(system: Judged, needs: Conditioning, limits: Thresholds, asked: Asked, solved: Solved) -> BlockAnswer:
     """Return an answer with its residuals and verdict."""
     evidence = SolveEvidence(
-        imbalance=system.imbalance(asked.load, found.motion, found.lam),
-        gap=[sub(*pair) for pair in zip(asked.c, system.reached(found.motion), strict=True)],
+        imbalance=system.imbalance(asked.load, solved.motion, solved.lam),
+        gap=[sub(*pair) for pair in zip(asked.c, system.reached(solved.motion), strict=True)],
         c=asked.c,
-        free=found.free,
-        held=found.held,
-        work=inner(found.lam, asked.c),
+        free=solved.free,
+        held=solved.held,
+        work=inner(solved.lam, asked.c),
         mass_pivots=relative(system.mass.pivots, needs.mass_scales),
-        row_pivots=found.row_pivots,
+        row_pivots=solved.row_pivots,
         mass_scales=needs.mass_scales,
         row_scales=needs.row_scales,
         implied=needs.implied,
         inputs=asked.inputs,
     )
     omega = residuals(evidence)
-    return BlockAnswer(found.a, found.lam, verdict(evidence, omega, limits), omega)
+    return BlockAnswer(solved.a, solved.lam, verdict(evidence, omega, limits), omega)
 
 
 def relative(pivots: Vector, scales: Sequence[Scalar]) -> list[Scalar]:

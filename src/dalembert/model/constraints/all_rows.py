@@ -64,12 +64,12 @@ def from_loop(loop: Loop) -> Constraint:
         raise ModelError(f"loop {loop.name!r} ({loop.kind}): {error}", loop.source) from error
 
 
-def _check_options(loop: Loop, kind: Any, given: dict[str, Any]) -> None:
+def _check_options(loop: Loop, kind: Any, options: dict[str, Any]) -> None:
     """Refuse options that the constraint does not have, and ask for those that it needs."""
     options_of_kind = {
         field.name: field for field in fields(kind) if field.name not in ("frame", "other", "placement", "at", "name")
     }
-    for name in given:
+    for name in options:
         if name not in options_of_kind:
             raise ModelError(
                 f"loop {loop.name!r} ({loop.kind}) has no option {name!r}; it takes {', '.join(options_of_kind)}",
@@ -79,7 +79,7 @@ def _check_options(loop: Loop, kind: Any, given: dict[str, Any]) -> None:
     needed = [
         name for name, field in options_of_kind.items() if field.default is MISSING and field.default_factory is MISSING
     ]
-    missing = [name for name in needed if name not in given]
+    missing = [name for name in needed if name not in options]
     if missing:
         raise ModelError(
             f"loop {loop.name!r} ({loop.kind}) needs options={{{', '.join(f'{name!r}: ...' for name in missing)}}}",

@@ -87,9 +87,9 @@ class Constraint:
         words = [f"{field.name}={getattr(self, field.name)!r}" for field in fields(self) if self._changed(field)]
         return f"{type(self).__name__}({', '.join(words)})"
 
-    def _changed(self, each: Any) -> bool:
-        value = getattr(self, each.name)
-        return value is not each.default and value != each.default
+    def _changed(self, member: Any) -> bool:
+        value = getattr(self, member.name)
+        return value is not member.default and value != member.default
 
     def _set(self, **values: Any) -> None:
         for name, value in values.items():

@@ -13,8 +13,8 @@ from dalembert.model.constraints.primitives import aligned, along, coincident, p
 from dalembert.model.constraints.row_algebra import Rows, column, dot, stacked
 from dalembert.model.joints.rotations import plane
 from dalembert.model.limits import ONE_AXIS
-from dalembert.model.mechanism.description import axis_name
 from dalembert.model.mechanism.placement import IDENTITY
+from dalembert.model.mechanism.tree_text import axis_name
 from dalembert.types import Array
 
 if TYPE_CHECKING:

@@ -18,8 +18,8 @@ from dalembert.errors import ModelError
 from dalembert.model.constraints.constraint import Pair, checked_axis, checked_number
 from dalembert.model.constraints.row_algebra import Matrix, Rows, column, cross, dot, square_root, stack
 from dalembert.model.joints.rotations import plane
-from dalembert.model.mechanism.description import axis_name
 from dalembert.model.mechanism.placement import IDENTITY
+from dalembert.model.mechanism.tree_text import axis_name
 
 if TYPE_CHECKING:
     from dalembert.model.constraints.primitives import FrameKinematics, Kinematics

@@ -81,14 +81,14 @@ class GapExpressions:
 def derive_gaps(symbols: Symbols, contacts: tuple[Unilateral, ...], coordinates: tuple[str, ...]) -> GapExpressions:
     """Differentiate gaps and relative velocities; refuse by the contact's name what is none."""
     gaps, psi = [], []
-    for one in contacts:
-        gap = symbols.scalar(one.gap, f"gap of contact {one.name!r}", "q t parameters")
+    for contact in contacts:
+        gap = symbols.scalar(contact.gap, f"gap of contact {contact.name!r}", "q t parameters")
         if not ca.depends_on(gap, symbols.q):
-            raise ModelError(f"contact {one.name!r}: its gap, {gap}, depends on no coordinate")
+            raise ModelError(f"contact {contact.name!r}: its gap, {gap}, depends on no coordinate")
         gaps.append(gap)
         tangents = [
-            rate - symbols.scalar(one.part("surface", j), f"surface of contact {one.name!r}", "t parameters")
-            for j, rate in enumerate(_rates(symbols, one, coordinates) if one.directions else ())
+            rate - symbols.scalar(contact.part("surface", j), f"surface of contact {contact.name!r}", "t parameters")
+            for j, rate in enumerate(_rates(symbols, contact, coordinates) if contact.directions else ())
         ]
         psi += [rate_of(symbols, gap), *tangents, *[ca.SX(0)] * (2 - len(tangents))]
     column = ca.densify(ca.vertcat(*psi)) if psi else ca.SX(0, 1)
@@ -97,16 +97,20 @@ def derive_gaps(symbols: Symbols, contacts: tuple[Unilateral, ...], coordinates:
     return GapExpressions(ca.vertcat(*gaps) if gaps else ca.SX(0, 1), column, rows, drift)
 
 
-def _rates(symbols: Symbols, one: FrictionContact, coordinates: tuple[str, ...]) -> list[ca.SX]:
+def _rates(symbols: Symbols, contact: FrictionContact, coordinates: tuple[str, ...]) -> list[ca.SX]:
     """Return the relative velocities of one contact."""
-    if isinstance(one, JointFriction):
-        known = one.along in coordinates if isinstance(one.along, str) else 0 <= one.along < len(coordinates)
+    if isinstance(contact, JointFriction):
+        known = (
+            contact.along in coordinates if isinstance(contact.along, str) else 0 <= contact.along < len(coordinates)
+        )
         if not known:
-            raise ModelError(f"contact {one.name!r}: no coordinate is called {one.along!r}; there are {coordinates}")
-        return [symbols.v[coordinates.index(one.along) if isinstance(one.along, str) else one.along]]
+            raise ModelError(
+                f"contact {contact.name!r}: no coordinate is called {contact.along!r}; there are {coordinates}"
+            )
+        return [symbols.v[coordinates.index(contact.along) if isinstance(contact.along, str) else contact.along]]
     rates = []
-    for along in one.along if one.directions == 2 else [one.along]:
-        what = f"relative velocity of contact {one.name!r}"
+    for along in contact.along if contact.directions == 2 else [contact.along]:
+        what = f"relative velocity of contact {contact.name!r}"
         x = symbols.scalar(along, what, ALLOWED)
         if not ca.depends_on(x, symbols.v):
             x = rate_of(symbols, x)
@@ -155,10 +159,10 @@ def limits_of(contacts: tuple[FrictionContact, ...]) -> list[Any]:
     return [_limit_of(contact) for contact in contacts]
 
 
-def _limit_of(one: FrictionContact) -> Any:
-    if isinstance(one, Coulomb):
-        return Reacting(one.law, one.normal, one.unilateral, one.directions)
-    return Limited(one.law) if one.directions == 2 else one.law
+def _limit_of(contact: FrictionContact) -> Any:
+    if isinstance(contact, Coulomb):
+        return Reacting(contact.law, contact.normal, contact.unilateral, contact.directions)
+    return Limited(contact.law) if contact.directions == 2 else contact.law
 
 
 def resolve_state(

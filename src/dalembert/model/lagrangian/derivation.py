@@ -48,8 +48,8 @@ def _pairs(constraints: Any) -> list[tuple[str, Any]]:
     return [constraint if _is_pair(constraint) else ("", constraint) for constraint in constraints]
 
 
-def _is_pair(one: Any) -> bool:
-    return isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str)
+def _is_pair(item: Any) -> bool:
+    return isinstance(item, tuple) and len(item) == 2 and isinstance(item[0], str)
 
 
 def _refuse_constant(row: ca.SX, name: str, symbols: Symbols) -> None:

@@ -99,23 +99,23 @@ _REASON = {
 }
 
 
-def symbol_column(given: Any, what: str) -> ca.SX:
+def symbol_column(value: Any, what: str) -> ca.SX:
     """Return an SX column made of symbols alone; a list of symbols will do."""
-    column = as_column(given, what)
+    column = as_column(value, what)
     if not column.is_valid_input():
         raise ModelError(f"{what} must consist of symbols, casadi.SX.sym; it is {column}")
     return column
 
 
-def as_column(given: Any, what: str) -> ca.SX:
+def as_column(value: Any, what: str) -> ca.SX:
     """Return numbers, an SX expression or a list of them as a dense SX column."""
-    if isinstance(given, ca.MX):
+    if isinstance(value, ca.MX):
         raise ModelError(f"{what} is an MX expression; write it with casadi.SX symbols")
     try:
-        parts = list(given) if isinstance(given, Sequence) else [given]
+        parts = list(value) if isinstance(value, Sequence) else [value]
         column = ca.densify(ca.vertcat(*[ca.SX(part) for part in parts])) if parts else ca.SX(0, 1)
     except (NotImplementedError, TypeError, RuntimeError) as error:
-        raise ModelError(f"{what} is no CasADi SX expression but {type(given).__name__}") from error
+        raise ModelError(f"{what} is no CasADi SX expression but {type(value).__name__}") from error
     if column.shape[1] != 1:
         raise ShapeError(f"{what} must be a column or a scalar; it has shape {column.shape}")
     return column

@@ -247,8 +247,8 @@ def _speed(mechanism: Mechanism, q: Array, v: Array, t: float, free: Array) -> t
         return mechanism.project(q, v, t)[1], {}
     from dalembert.model.mechanism.ranks import admissible_velocity
 
-    found = admissible_velocity(mechanism, q, v, t, free > 0.0)
-    return found.velocity, {f"rate of {name}": rate for name, rate in found.open.items()}
+    nearest = admissible_velocity(mechanism, q, v, t, free > 0.0)
+    return nearest.velocity, {f"rate of {name}": rate for name, rate in nearest.open.items()}
 
 
 def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibrium:

@@ -137,13 +137,15 @@ def of_regressor(mechanism: Mechanism, names: tuple[str, ...], W: Array) -> Base
     R: Array = np.linalg.qr(W[:, seen], mode="r")  # pyright: ignore[reportAssignmentType]
     structure: RowStructure = row_structure(np.ascontiguousarray(R.T), tolerance=digits_of(mechanism))
     N, pivots = echelon(structure.U[:, structure.rank :], structure.weights)
-    kept = np.array([k for k in range(len(seen)) if k not in pivots], dtype=int)
-    sums = np.zeros((len(kept), len(names)))
-    for row, k in enumerate(kept):
+    dependent = np.array([k for k in range(len(seen)) if k not in pivots], dtype=int)
+    sums = np.zeros((len(dependent), len(names)))
+    for row, k in enumerate(dependent):
         sums[row, seen[k]] = 1.0
         sums[row, seen[pivots]] = -N[k]
-    alone = tuple(names[seen[k]] for row, k in enumerate(kept) if np.count_nonzero(sums[row]) == 1)
-    return BaseParameters(names, sums, seen[kept], alone, unseen, structure.kept, structure.dropped, structure.doubt)
+    alone = tuple(names[seen[k]] for row, k in enumerate(dependent) if np.count_nonzero(sums[row]) == 1)
+    return BaseParameters(
+        names, sums, seen[dependent], alone, unseen, structure.kept, structure.dropped, structure.doubt
+    )
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -1,7 +1,9 @@
 """Dry friction of bearings that turn: a torque that depends on the load, which depends on the torque.
 
 Symbols: F_i load of bearing i across its axis, mu_i coefficient, r_i radius (1 for a slider), s_i sign of its velocity,
-tau_i friction along its coordinate. The block system is linear, so that loads are affine in the torques:
+tau_i friction along its coordinate, or about a hinge that closes a loop: then along the row of velocities of its turn
+(`LoopHinge`). Such a torque has no force, so that loads are those of the generalized force alone. The block system is
+linear, so that loads are affine in the torques:
 
     tau_i = -s_i mu_i r_i |F_i + sum_j G_ij tau_j|        solved by Newton's method
 
@@ -25,7 +27,8 @@ from dalembert.errors import ModelError
 from dalembert.kkt.limits import ROUNDING
 from dalembert.model.mechanism.calls import on_manifold
 from dalembert.model.mechanism.joint_forces import JointForces
-from dalembert.model.mechanism.known_motion import joint_forces
+from dalembert.model.mechanism.known_motion import MotionSamples, joint_forces
+from dalembert.model.mechanism.transmissions import LoopHinge, loop_hinges, transmissions
 from dalembert.names import lookup
 from dalembert.status import Status
 from dalembert.types import Array
@@ -39,27 +42,42 @@ ITERATIONS = 50
 
 @dataclass(frozen=True, eq=False)
 class Bearing:
-    """A bearing of a joint of the tree: its place in v, the axis in the child's axes, coefficient times radius."""
+    """A bearing: its place in v or the hinge of a loop, the axis in the child's axes, coefficient times radius."""
 
     name: str
-    velocity: int
+    motion: int | LoopHinge
     axis: Array
     factor: float
 
     @classmethod
     def of(cls, mechanism: Mechanism, name: str, data: Any) -> Bearing:
         """Check what was given for a joint: (radius, coefficient), or a coefficient for a slider."""
-        if name in {loop.name for loop in mechanism.loops}:
+        hinge = loop_hinges(mechanism).get(name)
+        if hinge is None and name in {at.name for at in transmissions(mechanism) if at.group != "joint"}:
             raise ModelError(
-                f"{name!r} closes a loop and has no coordinate; cut the loop at another joint: no force depends on it"
+                f"{name!r} closes a loop and is no hinge; cut the loop at another joint, so that {name!r} has a "
+                "coordinate: no force depends on where loops are cut"
             )
-        joint = mechanism.joint(name)
+        joint: Any = mechanism.joint(name) if hinge is None else hinge.at
         turns = lookup(joint.kind, {"revolute": True, "continuous": True, "prismatic": False}, "kind of bearing")
         numbers = floats(data, f"the bearing of {name!r}")
         if numbers.shape != ((2,) if turns else ()) or not (np.isfinite(numbers) & (numbers >= 0.0)).all():
             wanted = "(radius in metres, coefficient)" if turns else "a coefficient"
             raise ModelError(f"the bearing of {joint.kind} joint {name!r} is {wanted}, not negative; got {data!r}")
-        return cls(name, mechanism.index_v(name).start, np.array(joint.axis), float(np.prod(numbers)))
+        factor = float(np.prod(numbers))
+        if hinge is not None:
+            return cls(name, hinge, hinge.axis, factor)
+        return cls(name, mechanism.index_v(name).start, np.array(joint.axis), factor)
+
+    def rows(self, mechanism: Mechanism, q: Array) -> Array:
+        """Return the rows of its velocity, (N, nv): friction acts along them."""
+        if isinstance(self.motion, LoopHinge):
+            return self.motion.rows(mechanism, q)
+        return np.broadcast_to(np.eye(mechanism.nv)[self.motion], (len(q), mechanism.nv))
+
+    def drift(self, mechanism: Mechanism, q: Array, v: Array) -> Array:
+        """Return what its acceleration is where those of the coordinates are zero, (N,)."""
+        return self.motion.drift(mechanism, q, v) if isinstance(self.motion, LoopHinge) else np.zeros(len(q))
 
     def load(self, forces: JointForces) -> Array:
         """Return the force across the axis, (N, 3)."""
@@ -75,32 +93,40 @@ def with_bearings(
     q, v, n = on_manifold(mechanism, q), vectors(v, mechanism.nv, "v"), mechanism.nv
     tau = np.zeros(n) if force is None else vectors(force, n, "force")
     shape = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], tau.shape[:-1], np.shape(t))
-    tau, v = (np.broadcast_to(x, (*shape, n)) for x in (tau, v))
-    at_rest = [each.name for each in several if (v[..., each.velocity] == 0.0).any()]
+    tau, v, q = (np.broadcast_to(x, (*shape, x.shape[-1])) for x in (tau, v, q))
+    flat = [x.reshape(-1, x.shape[-1]) for x in (q, v)]
+    rows = [bearing.rows(mechanism, flat[0]) for bearing in several]
+    signs = np.array([np.sign(np.einsum("nj,nj->n", row, flat[1])) for row in rows])
+    at_rest = [bearing.name for bearing, sign in zip(several, signs, strict=True) if (sign == 0.0).any()]
     if at_rest:
         raise ModelError(
             f"the bearing of {at_rest[0]!r} is at rest: whether it sticks depends on the run before; give it a "
             "velocity, or leave it out"
         )
+    forces_along = [row.reshape(*shape, n) for row in rows]
 
-    def loads(extra: Array) -> tuple[JointForces, list[Array]]:
+    def loads(extra: Any) -> list[Array]:
         forces = joint_forces(mechanism, q, v, tau + extra, t, "child", flexible)
         refuse_open_loads(forces, several)
-        return forces, [each.load(forces) for each in several]
+        return [bearing.load(forces) for bearing in several]
 
-    _, F = loads(np.zeros(n))
-    moved = [loads(np.eye(n)[each.velocity])[1] for each in several]
+    F = loads(0.0)
+    moved = [loads(row) for row in forces_along]
     G = np.array([[one - F[i] for one in column] for i, column in enumerate(zip(*moved, strict=True))])
-    signs = np.array([np.sign(v[..., each.velocity]).reshape(-1) for each in several])
-    factors = np.array([each.factor for each in several])
+    factors = np.array([bearing.factor for bearing in several])
     answers = [friction_torques(signs[:, k], factors, np.array(F)[:, k], G[:, :, k]) for k in range(signs.shape[1])]
     torque = np.array([x for x, _ in answers]).reshape(*shape, len(several))
     sure = np.array([one for _, one in answers]).reshape(shape)
-    extra = np.zeros((*shape, n))
-    for i, each in enumerate(several):
-        extra[..., each.velocity] = np.where(sure, torque[..., i], 0.0)
-    forces, _ = loads(extra)
-    return _judged(forces, sure, {each.name: torque[..., i] for i, each in enumerate(several)}).in_axes(axes)
+    acting = np.where(sure[..., None], torque, 0.0)
+    solution = mechanism.forward(q, v, tau + sum(acting[..., i, None] * row for i, row in enumerate(forces_along)), t)
+    known = MotionSamples.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, tau)
+    turns = {
+        bearing.name: acting[..., i].reshape(-1)
+        for i, bearing in enumerate(several)
+        if isinstance(bearing.motion, LoopHinge)
+    }
+    forces = replace(known, torques=turns).joint_forces("child", flexible)
+    return _judged(forces, sure, {bearing.name: torque[..., i] for i, bearing in enumerate(several)}).in_axes(axes)
 
 
 def friction_torques(s: Array, factors: Array, F: Array, G: Array) -> tuple[Array, bool]:
@@ -127,13 +153,13 @@ def friction_torques(s: Array, factors: Array, F: Array, G: Array) -> tuple[Arra
 
 def refuse_open_loads(forces: JointForces, bearings: list[Bearing]) -> None:
     """Refuse a load that redundant constraints leave open: friction would follow a choice, and so would the motion."""
-    for each in bearings:
-        across = np.linalg.norm(forces[each.name].family[..., :3] - (
-            forces[each.name].family[..., :3] @ each.axis)[..., None] * each.axis, axis=-1)  # fmt: skip
+    for bearing in bearings:
+        across = np.linalg.norm(forces[bearing.name].family[..., :3] - (
+            forces[bearing.name].family[..., :3] @ bearing.axis)[..., None] * bearing.axis, axis=-1)  # fmt: skip
         sizes = np.linalg.norm(forces.family[..., :3], axis=-1).max(axis=-1, initial=0.0)
         if (across > np.sqrt(ROUNDING) * sizes).any():
             raise ModelError(
-                f"the load of {each.name!r} is not unique, so that its friction and the motion with it are not; "
+                f"the load of {bearing.name!r} is not unique, so that its friction and the motion with it are not; "
                 "flexible={...} gives stiffnesses that decide it"
             )
 

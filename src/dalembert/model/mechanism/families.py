@@ -217,18 +217,18 @@ def _with_contacts(
 ) -> MultiplierFamily:
     """Return the families with the members that change contact forces behind the others."""
     size = float(np.linalg.norm(G, axis=2).max(initial=0.0, where=free)) or 1.0
-    found = []
+    bases = []
     for i in range(len(samples)):
         active = np.flatnonzero(free[i])
         if active.size:
             lam, forces, level = pressed.members(i, G[i, active], size, digits)
             if forces.shape[1]:
-                found.append((int(samples[i]), active, lam, forces, level))
-    widest = max((forces.shape[1] for *_, forces, _ in found), default=0)
+                bases.append((int(samples[i]), active, lam, forces, level))
+    widest = max((forces.shape[1] for *_, forces, _ in bases), default=0)
     shape, noise, dimension = family.basis.shape, family.noise.copy(), family.dimension.copy()
     basis = np.concatenate([family.basis, np.zeros((*shape[:2], widest))], axis=2)
     contact_basis = np.concatenate([family.contact_basis, np.zeros((shape[0], G.shape[1], widest))], axis=2)
-    for k, active, lam, forces, level in found:
+    for k, active, lam, forces, level in bases:
         columns = slice(shape[2], shape[2] + forces.shape[1])
         basis[k, :, columns], contact_basis[k, active, columns] = lam, forces
         noise[k] = max(noise[k], level)
@@ -244,18 +244,18 @@ def _ranks(mechanism: Mechanism, rank: GenericRank, q: Array, t: Array, relative
 
     Where a configuration is singular to the last digit, the rows that remain count.
     """
-    ranks, left = np.zeros(len(q), dtype=int), np.arange(len(q))
+    ranks, open_samples = np.zeros(len(q), dtype=int), np.arange(len(q))
     digits = digits_of(mechanism)
-    while left.size:
-        r, some = rank.rank, relative[left]
+    while open_samples.size:
+        r, some = rank.rank, relative[open_samples]
         tolerance = max(CLEAR * digits, CLEARLY_MORE * rank.dropped)
-        fits = some[:, r] <= tolerance if r < rank.rows else np.ones(left.size, dtype=bool)
+        fits = some[:, r] <= tolerance if r < rank.rows else np.ones(open_samples.size, dtype=bool)
         fits &= some[:, r - 1] > digits if r else True
         fits[0] = True  # the rank was decided around this one
-        ranks[left[fits]] = r
-        left = left[~fits]
-        if left.size:
-            rank = fitting_rank(mechanism, q[left[0]], float(t[left[0]]))
+        ranks[open_samples[fits]] = r
+        open_samples = open_samples[~fits]
+        if open_samples.size:
+            rank = fitting_rank(mechanism, q[open_samples[0]], float(t[open_samples[0]]))
     lost = (relative[np.arange(len(q)), np.maximum(ranks, 1) - 1] <= ROUNDING) & (ranks > 0)
     return np.where(lost, np.count_nonzero(relative > ROUNDING, axis=1), ranks)
 

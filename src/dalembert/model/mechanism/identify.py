@@ -142,9 +142,9 @@ def identify(
     inverse = np.linalg.inv(R) / scale[:, None]
     start = parameter_values(mechanism, terms)
     estimates = base.sums @ start + change
-    found = _nearest(mechanism, W, side, start, consistent=consistent)
+    nearest = _nearest(mechanism, W, side, start, consistent=consistent)
     return Identification(
-        base, estimates, deviation**2 * inverse @ inverse.T, found, deviation, freedom, _with(mechanism, found)
+        base, estimates, deviation**2 * inverse @ inverse.T, nearest, deviation, freedom, _with(mechanism, nearest)
     )
 
 
@@ -210,9 +210,9 @@ def _nearest(mechanism: Mechanism, W: Array, side: Array, start: Array, *, consi
     if not consistent:
         weak = np.sqrt(WEAK_PULL) * np.eye(len(seen))
         change = np.linalg.lstsq(np.vstack([R, weak]), np.concatenate([right, np.zeros(len(seen))]), rcond=None)[0]
-        found = start.copy()
-        found[seen] += scale * change
-        return found
+        estimate = start.copy()
+        estimate[seen] += scale * change
+        return estimate
     return _consistent(mechanism, R, right, start, seen, scale)
 
 
@@ -253,9 +253,9 @@ def _consistent(mechanism: Mechanism, R: Array, right: Array, start: Array, seen
     answer = clarabel.DefaultSolver(*problem).solve()
     if str(answer.status) not in ("Solved", "AlmostSolved"):
         raise SolvabilityError(f"no physically consistent inertias were found: Clarabel says {answer.status}")
-    found = start.copy()
-    found[seen] += scale * np.array(answer.x)
-    return found
+    estimate = start.copy()
+    estimate[seen] += scale * np.array(answer.x)
+    return estimate
 
 
 def _triangle(numbers: Array) -> Array:

@@ -82,6 +82,8 @@ class InverseKinematics:
         Largest residual of loops and constraints, metres or radians.
     steps
         Steps that were taken.
+    met
+        Whether each task is met.
     """
 
     q: Array

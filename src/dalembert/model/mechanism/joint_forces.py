@@ -24,7 +24,7 @@ from dalembert.errors import ModelError
 from dalembert.kkt.limits import negligible_level
 from dalembert.model.joints import KINDS, as_array
 from dalembert.model.mechanism.member_choice import choice_in_words, chosen_members, length_of
-from dalembert.model.mechanism.transmissions import AXES, Transmission, transmissions
+from dalembert.model.mechanism.transmissions import AXES, Transmission, loop_hinges, transmissions
 from dalembert.names import lookup
 from dalembert.types import Array
 
@@ -129,7 +129,7 @@ class JointForces(Mapping[str, JointForce]):
     given
         What has chosen the member, so that `with_flexible` cannot; else nothing.
     friction
-        Torques (forces of sliders) of dry friction along the coordinates of `bearings`, (...), by joint.
+        Torques (forces of sliders) of dry friction in `bearings`, (...), by joint: of the parent on the child.
     held, contact_family
         Members of the family that change contact forces, which nobody chooses here, (..., r); what they add to these
         forces, (..., r, p).
@@ -159,7 +159,7 @@ class JointForces(Mapping[str, JointForce]):
     @property
     def names(self) -> tuple[str, ...]:
         """Names of joints, loops, constraints and springs."""
-        return tuple(each.name for each in self.table)
+        return tuple(place.name for place in self.table)
 
     @property
     def force(self) -> Float[Array, "*batch k 3"]:
@@ -319,7 +319,7 @@ def working_parts(mechanism: Mechanism, q: Array, W: Array) -> Array:
 
     A motor of a screw acts as a moment about its axis: of the wrenches that do its work this is the one without thrust.
     """
-    parts = np.zeros_like(W)
+    parts, hinges = np.zeros_like(W), loop_hinges(mechanism)
     for i, at in enumerate(transmissions(mechanism)):
         if at.group == "spring":
             parts[:, i] = W[:, i]
@@ -327,6 +327,9 @@ def working_parts(mechanism: Mechanism, q: Array, W: Array) -> Array:
             S, G = free_motions(mechanism, mechanism.joints[at.number], q)
             St = np.swapaxes(S, 1, 2)
             parts[:, i] = (G @ np.linalg.solve(St @ G, St @ W[:, i, :, None]))[..., 0]
+        elif at.name in hinges:  # friction; a loop has no motor
+            axis = hinges[at.name].axis
+            parts[:, i, 3:] = (W[:, i, 3:] @ axis)[:, None] * axis
     return parts
 
 

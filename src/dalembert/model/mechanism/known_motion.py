@@ -26,7 +26,7 @@ from dalembert.model.mechanism.families import (
 from dalembert.model.mechanism.joint_forces import JointForces, free_motions, unique_components
 from dalembert.model.mechanism.joint_values import driven_coordinates
 from dalembert.model.mechanism.member_choice import length_of
-from dalembert.model.mechanism.transmissions import places_of, transmissions
+from dalembert.model.mechanism.transmissions import loop_hinges, places_of, transmissions
 from dalembert.status import Status
 from dalembert.types import Array
 
@@ -64,6 +64,8 @@ class MotionSamples:
         Forces of the motors along the coordinates, (N, nv), where they are known.
     contacts
         Contact forces, part of `external`, that are free to change; None where they are not.
+    torques
+        Torques of friction in hinges that close loops, by name: (N,), of the parent on the child.
     """
 
     mechanism: Mechanism
@@ -78,6 +80,7 @@ class MotionSamples:
     external: Mapping[str, Array] = field(default_factory=dict)
     drive: Array | None = None
     contacts: FreeContactForces | None = None
+    torques: Mapping[str, Array] = field(default_factory=dict)
 
     @classmethod
     def of(
@@ -144,12 +147,20 @@ class MotionSamples:
         return motors
 
     def _wrenches(self, lam: Array) -> Array:
-        names = tuple(self.external)
+        m, external = self.mechanism, dict(self.external)
+        hinges = [(loop_hinges(m)[name], torque) for name, torque in self.torques.items()]
+        for hinge, torque in hinges:
+            for body, wrench in hinge.torques(m, self.q, torque).items():
+                external[body] = external.get(body, 0.0) + wrench
+        names = tuple(external)
         options = {"external": names} if names else {}
-        kernel = self.mechanism.compile("joint_forces_of_motion", **options)
-        outer = [np.concatenate([self.external[name] for name in names], axis=-1)] if names else []
+        kernel = m.compile("joint_forces_of_motion", **options)
+        outer = [np.concatenate([external[name] for name in names], axis=-1)] if names else []
         W = kernel(self.q, self.v, self.a, lam, self.t[:, None], *outer)
-        return np.array(W, dtype=float).reshape(len(self.q), len(transmissions(self.mechanism)), 6)
+        W = np.array(W, dtype=float).reshape(len(self.q), len(transmissions(m)), 6)
+        for hinge, torque in hinges:  # the hinge transmits its friction, too
+            W[:, transmissions(m).index(hinge.at), 3:] += torque[:, None] * hinge.axis
+        return W
 
     def of_multipliers(self, family: MultiplierFamily) -> Array:
         """Return T: what every member of the family does to the wrenches, (N, r, k, 6)."""

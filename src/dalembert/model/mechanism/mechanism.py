@@ -18,9 +18,9 @@ from dalembert.errors import ModelError
 from dalembert.first_use import FMI_BRIDGE, MJCF_BRIDGE, PICTURES
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism import assemble, calls, constraint_rows, joint_values, precision, project, solve
-from dalembert.model.mechanism.description import as_html, as_text, content_key
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
+from dalembert.model.mechanism.tree_text import as_html, as_text, content_key
 from dalembert.model.mechanism.validation import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
 from dalembert.names import lookup
@@ -378,7 +378,7 @@ class Mechanism:
             child's axes; all other joints are rigid. They decide what redundant constraints leave open. Without them
             all joints give way alike.
         bearings
-            Dry friction of bearings that turn or slide, by joint of the tree: (radius in metres, coefficient) of a
+            Dry friction of bearings that turn or slide, by joint: (radius in metres, coefficient) of a
             hinge, a coefficient of a slider. The torque is coefficient x radius x load across the axis, against the
             velocity, and part of the motion; `.friction` has it. Where several torques are possible (a linkage that
             jams) the status is `DECLINED`.
@@ -909,7 +909,7 @@ class Mechanism:
         step: float = 1e-3,
         hold: float | None = None,
     ) -> Any:
-        """Write a functional mock-up unit: C sources, binaries and a description in one file; return its `Unit`.
+        """Write a functional mock-up unit: C sources, binaries and a description in one file; return its `MockupUnit`.
 
         States are q and v, inputs the joint forces `tau.<coordinate>`, outputs states, `multiplier.<row>` and `status`.
 

@@ -75,11 +75,11 @@ def derivatives(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any, wrt: s
     batch = np.broadcast_shapes(q.shape[:-1], v.shape[:-1], force.shape[:-1], times.shape)
     kernel = mechanism.compile("forward_derivatives", wrt=names)
     outputs = [np.array(x) for x in kernel(q, v, force, np.broadcast_to(times, batch)[..., None])]
-    found = dict(zip((port.name for port in kernel.outputs), outputs, strict=True))
-    status = found["status"][..., 0].astype(int)
+    values = dict(zip((port.name for port in kernel.outputs), outputs, strict=True))
+    status = values["status"][..., 0].astype(int)
     m = len(mechanism.names)
-    known = {"acceleration": found["acceleration"].reshape(*batch, mechanism.nv)}
-    known["multipliers"] = found["multipliers"].reshape(*batch, m)
+    known = {"acceleration": values["acceleration"].reshape(*batch, mechanism.nv)}
+    known["multipliers"] = values["multipliers"].reshape(*batch, m)
     derived = iter(zip(outputs[3:], kernel.outputs[3:], strict=True))
     blocks = {}
     for name in names:

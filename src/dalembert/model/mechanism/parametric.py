@@ -15,11 +15,11 @@ import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.description import content_key
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Joint
 from dalembert.model.mechanism.placement import Placement
+from dalembert.model.mechanism.tree_text import content_key
 from dalembert.names import lookup, near_matches
 from dalembert.types import Array
 
@@ -219,12 +219,12 @@ class SymbolicMechanism(Mechanism):
 
         from dalembert.model.parameters import Parameters
 
-        given = {}
+        symbols = {}
         for number, name in enumerate(self.symbolic):
             kind, part = split_name(name)
-            found = PARAMETER_KINDS[kind]
-            given[name] = (ca.SX.sym(f"p{number}", found.size), found.value(self, part))
-        return Parameters.of(given)
+            number_kind = PARAMETER_KINDS[kind]
+            symbols[name] = (ca.SX.sym(f"p{number}", number_kind.size), number_kind.value(self, part))
+        return Parameters.of(symbols)
 
     @property
     def parameter_column(self) -> Any:

@@ -96,7 +96,7 @@ def rows_of_rank(
     digits: float,
     rank: int,
 ) -> tuple[Array, Array]:
-    """Return rows and drift of one state of which all beyond a given rank are exact sums of those that are kept.
+    """Return rows and drift of one state: as many rows as the rank are kept, the others are exact sums of these.
 
     As `model_rows`, with the rank of the mechanism in place of one that is read off this state. Next to a singular
     configuration a row of that rank is as small as the model's digits; only what the rank can spare is rounding.
@@ -135,7 +135,7 @@ def _beside(
 def _dependent(
     B: Array, A: Array, drift: Array, g: Array, rank: int, digits: float, size: float
 ) -> tuple[Array, Array, bool]:
-    """Return rows and drift of which all beyond the rank are exact sums of the others, and whether the drift allows it.
+    """Return rows and drift, rows beyond the rank as exact sums of the others, and whether the drift allows it.
 
     The others, chosen by elimination with pivots, stay as they are: changing all rows a little, as by leaving out
     singular values, would put rounding where there are zeros.

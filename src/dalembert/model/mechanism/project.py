@@ -87,18 +87,18 @@ def admissible_velocities(mechanism: Mechanism, q: Array, v: Array, t: float) ->
         if not (np.isfinite(place).all() and np.isfinite(v[k]).all()):
             velocity[k] = np.nan
             continue
-        found = admissible_velocity(mechanism, place, v[k], t)
-        if not k and found.open:
-            _refuse_velocity(mechanism, place, v[k], t, found)
-        velocity[k] = np.nan if found.open else found.velocity
+        nearest = admissible_velocity(mechanism, place, v[k], t)
+        if not k and nearest.open:
+            _refuse_velocity(mechanism, place, v[k], t, nearest)
+        velocity[k] = np.nan if nearest.open else nearest.velocity
     return velocity
 
 
-def _refuse_velocity(mechanism: Mechanism, q: Array, v: Array, t: float, found: AdmissibleVelocity) -> None:
+def _refuse_velocity(mechanism: Mechanism, q: Array, v: Array, t: float, nearest: AdmissibleVelocity) -> None:
     """Say which rows no velocity near v obeys, and why."""
-    worst = ", ".join(f"{name!r} ({rate:.2g})" for name, rate in list(found.open.items())[:3])
+    worst = ", ".join(f"{name!r} ({rate:.2g})" for name, rate in list(nearest.open.items())[:3])
     why = "they ask for rates that contradict each other here"
-    if found.status is Status.ILL_CONDITIONED:
+    if nearest.status is Status.ILL_CONDITIONED:
         why = "the configuration is singular, and they ask for a rate that no motion has there"
     raise SolvabilityError(
         f"no admissible velocity was found: the rows {worst} stay open; {why}", mechanism.diagnose(q, v, t)
@@ -124,6 +124,8 @@ def closed(mechanism: Mechanism, q: Array, t: float, tolerance: float) -> Array:
     for k in np.flatnonzero(~(size <= max(tolerance, CONTRADICTING))):
         settled = size[k] <= mechanism.slack
         place, remaining = _least_open(mechanism, q[k] if settled else start[k], t)
+        if not (settled or remaining <= mechanism.slack) and np.isfinite(start[k]).all():
+            place, remaining = _from_afar(mechanism, start[k], t)
         if remaining <= mechanism.slack:
             q[k] = place
         elif not settled:
@@ -161,6 +163,17 @@ def _least_open(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, float]
     survey = RankSurvey(mechanism, t)
     survey.measure(q)
     return least_open(survey, q)
+
+
+def _from_afar(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, float]:
+    """Return where damped steps from a guess end, and how far rows are open there.
+
+    Where a mechanism closes in singular configurations alone, its rank leaves rows out that lead there from a guess.
+    """
+    if mechanism.nv > LARGEST_SURVEYED:
+        return q, np.inf
+    place = closest(mechanism, q, np.ones(mechanism.nv), t)
+    return place, float(largest_residual(mechanism, place[None], t)[0])
 
 
 def _refuse_open(mechanism: Mechanism, q: Array, t: float) -> None:

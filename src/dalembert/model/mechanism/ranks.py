@@ -175,32 +175,32 @@ def admissible_velocity(
     y = U.T @ (rank.scales * np.asarray(mechanism.constraint_velocity(q, v, t)))
     velocity = v.copy()
     velocity[moving] -= solve_triangular(L.T, Vt.T @ np.where(keep, y / np.where(keep, s, 1.0), 0.0), lower=False)
-    kept = int(np.count_nonzero(keep))
-    status = Status.UNIQUE if kept == len(A) else Status.REDUNDANT
-    if free is None and kept < rank.rank:
+    directions = int(np.count_nonzero(keep))
+    status = Status.UNIQUE if directions == len(A) else Status.REDUNDANT
+    if free is None and directions < rank.rank:
         status = Status.ILL_CONDITIONED
     return _judged_velocity(mechanism, rank, q, v, velocity, t, status)
 
 
 def _judged_velocity(
-    mechanism: Mechanism, rank: GenericRank, q: Array, v: Array, found: Array, t: float, status: Status
+    mechanism: Mechanism, rank: GenericRank, q: Array, v: Array, velocity: Array, t: float, status: Status
 ) -> AdmissibleVelocity:
     """Measure the rates that a velocity leaves open, relative to the speeds that rows of their size sum them from.
 
     A row that fades in this configuration is measured as it is elsewhere. Off the constraints dependent rows
     contradict each other by the distance from them, and may do so.
     """
-    rates = np.abs(np.asarray(mechanism.constraint_velocity(q, found, t)))
-    given = np.abs(np.asarray(mechanism.constraint_velocity(q, np.zeros(mechanism.nv), t)))
-    speed = np.maximum(np.abs(found), np.abs(v))
+    rates = np.abs(np.asarray(mechanism.constraint_velocity(q, velocity, t)))
+    prescribed = np.abs(np.asarray(mechanism.constraint_velocity(q, np.zeros(mechanism.nv), t)))
+    speed = np.maximum(np.abs(velocity), np.abs(v))
     M, A = np.atleast_2d(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
-    sizes = np.abs(A) @ speed + given + np.sqrt(speed @ np.abs(M) @ speed) / rank.scales
+    sizes = np.abs(A) @ speed + prescribed + np.sqrt(speed @ np.abs(M) @ speed) / rank.scales
     limit = max(BUILT, mechanism.slack, 10.0 * float(largest_residual(mechanism, q, t)))
     broken = rates > limit * np.maximum(sizes, np.finfo(float).tiny)
     opened = {mechanism.names[i]: float(rates[i]) for i in np.flatnonzero(broken)}
     if opened and status is not Status.ILL_CONDITIONED:
         status = Status.INCONSISTENT
-    return AdmissibleVelocity(found, status if np.isfinite(found).all() else Status.NONFINITE, opened)
+    return AdmissibleVelocity(velocity, status if np.isfinite(velocity).all() else Status.NONFINITE, opened)
 
 
 def agreeing(mechanism: Mechanism, rank: GenericRank, q: Array, t: float, drift: Array, size: float) -> Array | None:
@@ -355,7 +355,7 @@ class RankSurvey:
     def structure(
         self, q: Array, tolerance: float | None = None, rank: int | None = None, rows: Array | None = None
     ) -> RowStructure:
-        """Return the decomposition of all rows, or of some, which decides what of it is zero."""
+        """Return the decomposition of all rows, or of some; it decides which singular values are zero."""
         from dalembert.kkt.rows import row_structure
 
         M, A = self.matrices(q)

@@ -205,8 +205,8 @@ def _open_tree(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array)
     """Return the accelerations of an open tree, and the samples without finite ones: `KKT` says why."""
     from dalembert.kkt import Status
 
-    (a, _, _), found = mechanism.compile("forward").call(q, v, force, np.zeros(1))
-    bad = found != Status.FINITE
+    (a, _, _), verdicts = mechanism.compile("forward").call(q, v, force, np.zeros(1))
+    bad = verdicts != Status.FINITE
     batch = np.broadcast_shapes(a.shape[:-1], t.shape)
     a = a if a.shape[:-1] == batch else np.broadcast_to(a, (*batch, a.shape[-1])).copy()
     status, lam = np.full(batch, int(Status.UNIQUE)), np.zeros((*batch, 0))
@@ -220,7 +220,7 @@ def _open_tree(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array)
 
 
 def _indefinite(mechanism: Mechanism, q: Array) -> Array:
-    """Return of which samples the mass matrix has a negative eigenvalue; only negative inertias bring one."""
+    """Return for every sample whether its mass matrix has a negative eigenvalue; only negative inertias bring one."""
     if mechanism.nv > LARGEST_SURVEYED or not any(body.inertia.is_negative() for body in mechanism.bodies):
         return np.zeros(q.shape[:-1], dtype=bool)
     return np.asarray(np.linalg.eigvalsh(mechanism.mass_matrix(q))[..., 0] < 0.0)

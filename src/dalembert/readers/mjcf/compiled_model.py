@@ -359,16 +359,16 @@ def _stands(body: Any) -> bool:
     return True
 
 
-def _usable(found: Path | None, given: str, flat: Flat) -> Path:
+def _usable(path: Path | None, reference: str, flat: Flat) -> Path:
     """Return a mesh's path, or say why it cannot be used."""
-    if found is None:
+    if path is None:
         raise ModelError(
-            f"{flat.draft.file}: the mesh {shortened(given)!r} was not found in the model's folder or the declared "
+            f"{flat.draft.file}: the mesh {shortened(reference)!r} was not found in the model's folder or the declared "
             "packages, but the inertia of its body comes from it; give the body an <inertial>, or put the file there"
         )
-    if not found.is_file() or found.stat().st_size > LARGEST:
-        raise ModelError(f"{flat.draft.file}: the mesh {given!r} is no file, or above {LARGEST // 2**20} MiB")
-    return found
+    if not path.is_file() or path.stat().st_size > LARGEST:
+        raise ModelError(f"{flat.draft.file}: the mesh {reference!r} is no file, or above {LARGEST // 2**20} MiB")
+    return path
 
 
 def _drop_actuators(mujoco: Any, spec: Any, flat: Flat) -> None:

@@ -170,8 +170,8 @@ class CompiledModel:
     def _color(self, i: int) -> Any:
         """Return the colour of a geom: its own, or that of its material where it has none."""
         model, material = self.model, int(self.model.geom_matid[i])
-        own = model.geom_rgba[i]
-        color = model.mat_rgba[material] if material >= 0 and np.array_equal(own, GREY) else own
+        rgba = model.geom_rgba[i]
+        color = model.mat_rgba[material] if material >= 0 and np.array_equal(rgba, GREY) else rgba
         return tuple(float(x) for x in np.clip(color, 0.0, 1.0))
 
     def disabled(self, *flags: str) -> bool:

@@ -215,8 +215,8 @@ def read_gearbox(
         if joint is None or joint.kind not in ("revolute", "continuous") or axis is None:
             return draft.leave_out(element, "gearbox whose angles are not coordinates of the tree")
         turn = places[scope.prefix].rotation @ direction_in(element, axis, scope, MODEL)
-        own = places[joint.parent].rotation @ joint.placement.rotation @ np.array(joint.axis)
-        cosine = float(turn @ own)
+        turning = places[joint.parent].rotation @ joint.placement.rotation @ np.array(joint.axis)
+        cosine = float(turn @ turning)
         if abs(abs(cosine) - 1) > PARALLEL:
             return draft.leave_out(element, "gearbox with an axis that is not its joint's")
         terms.append((joint.name, math.copysign(1.0, cosine) * (1.0 if joint.parent == reference else -1.0)))

@@ -91,10 +91,10 @@ class Scope:
             place = self._model_pose(name, element, place)
         return place, relative_to(pose) or self._default(element), element
 
-    def _model_pose(self, name: str, element: XmlElement, own: Placement) -> Placement:
+    def _model_pose(self, name: str, element: XmlElement, pose: Placement) -> Placement:
         """Return the pose of a nested model: the one given may be that of a frame in it."""
         frame = element.attributes.get("placement_frame", "").strip()
-        return own @ self.nested[name].placement(frame, element).inverse() if frame else own
+        return pose @ self.nested[name].placement(frame, element).inverse() if frame else pose
 
     def _default(self, element: XmlElement) -> str:
         """Return what a frame is relative to where the file does not say."""

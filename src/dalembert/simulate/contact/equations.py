@@ -37,6 +37,7 @@ from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
 from dalembert.kernel.program.trace import trace, untrace
 from dalembert.memory import memory_of
+from dalembert.model.mechanism.transmissions import LoopHinge, loop_hinges
 from dalembert.simulate.contact.bearing_loads import BearingLaw
 from dalembert.simulate.contact.friction_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.geometry import _asked
@@ -189,11 +190,45 @@ def _law(law: Law, tables: list[Array]) -> tuple[int, Array]:
 
 
 class RubbingRows(NamedTuple):
-    """Directions (w, n) of a contact without a gap, constant, velocities of its surface (w,), and its load."""
+    """Directions (w, n) of a contact without a gap, velocities of its surface (w,), and its load.
+
+    Directions are constant, unless the contact is a `hinge` that closes a loop: its turn is one row that moves.
+    """
 
     rows: Array
     surface: Array
     load: float = 1.0
+    hinge: LoopHinge | None = None
+
+    def at(self, mechanism: Any, q: Array) -> Array:
+        """Return the directions at configurations (N, nq), (N, w, n)."""
+        if self.hinge is not None:
+            return self.hinge.rows(mechanism, q)[:, None]
+        return np.broadcast_to(self.rows, (len(q), *self.rows.shape))
+
+    def described(self) -> tuple[Any, ...]:
+        """Return all that a trace takes from it."""
+        hinge = self.hinge
+        place = None if hinge is None else (hinge.at.child, hinge.at.parent, hinge.on_child.tolist())
+        return self.rows.tolist(), self.surface.tolist(), self.load, place
+
+    def traced(self, mechanism: Any, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+        """Return its rows (3, n) and drifts (3,) as expressions; the first row is that of a normal, and empty."""
+        n = mechanism.nv
+        row, drift = ca.SX.zeros(3, n), ca.SX.zeros(3)
+        for j in range(len(self.rows)):
+            row[1 + j, :] = ca.SX(self.rows[j]).T
+        if self.hinge is not None:
+            hinge = self.hinge
+            turns, shift = ca.SX.zeros(3, n), ca.SX.zeros(3)
+            axis = ca.SX(hinge.on_child)
+            for body, sign in ((hinge.at.child, 1.0), (hinge.at.parent, -1.0)):
+                if body != mechanism.ground:
+                    frame = _frame(mechanism, body, q, v)
+                    turns, shift = turns + sign * frame[3], shift + sign * frame[5]
+                    axis = frame[0] @ axis if sign > 0.0 else axis
+            row[1, :], drift[1] = axis.T @ turns, ca.dot(axis, shift)
+        return row, drift
 
 
 def split_contacts(contacts: Any) -> tuple[list[Any], list[FrictionContact]]:
@@ -205,15 +240,19 @@ def split_contacts(contacts: Any) -> tuple[list[Any], list[FrictionContact]]:
 
 def rubbing_rows(mechanism: Any, contact: FrictionContact) -> RubbingRows:
     """Return the rows of a contact with dry friction of a mechanism: numbers, along its velocities."""
-    n, wanted = mechanism.nv, f"contact {contact.name!r}: of a mechanism"
+    n, wanted, hinge = mechanism.nv, f"contact {contact.name!r}: of a mechanism", None
     if isinstance(contact, Unilateral):
         raise ModelError(f"{wanted} Contact(shape, other) may touch, not Unilateral")
     if isinstance(contact, JointFriction | BearingFriction):
-        names = tuple(mechanism.coordinates)
+        names, hinges = tuple(mechanism.coordinates), loop_hinges(mechanism)
         known = contact.along in names if isinstance(contact.along, str) else 0 <= contact.along < n
-        if not known:
-            raise ModelError(f"{wanted} `along` is one of its velocities, {names}, not {contact.along!r}")
-        rows = np.eye(n)[[names.index(contact.along) if isinstance(contact.along, str) else contact.along]]
+        if known:
+            rows = np.eye(n)[[names.index(contact.along) if isinstance(contact.along, str) else contact.along]]
+        elif contact.along in hinges:
+            hinge, rows = hinges[contact.along], np.ones((1, n))
+        else:
+            several = f", or a hinge that closes a loop, {tuple(hinges)}" if hinges else ""
+            raise ModelError(f"{wanted} `along` is one of its velocities, {names}{several}, not {contact.along!r}")
     else:
         try:
             rows = np.asarray(contact.along, dtype=float).reshape(contact.directions, -1)
@@ -230,7 +269,7 @@ def rubbing_rows(mechanism: Any, contact: FrictionContact) -> RubbingRows:
         raise ModelError(
             f"{wanted} surface= and load= are finite numbers, load= is not negative, and there is no drift="
         )
-    return RubbingRows(rows, np.array(surface, float), float(load))
+    return RubbingRows(rows if hinge is None else np.zeros((1, n)), np.array(surface, float), float(load), hinge)
 
 
 def mechanism_contacts(
@@ -255,7 +294,7 @@ def mechanism_contacts(
     rubbing += [rubbing_rows(mechanism, contact) for contact in more]
     contacts += [_data(contact, tuple(mechanism.names)) for contact in more]
     _refuse_twice(contacts, tuple(mechanism.names))
-    described = [(rubs.rows.tolist(), rubs.surface.tolist(), rubs.load) for rubs in rubbing]
+    described = [rubs.described() for rubs in rubbing]
     key = (
         "simulate", mechanism.content(), "contact terms", repr([_described(pair) for pair in pairs]), repr(described)
     )  # fmt: skip
@@ -301,15 +340,10 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: lis
         gaps, rows, drifts, axes = [*gaps, gap], [*rows, row], [*drifts, drift], [*axes, axis]
     surfaces, loads = [ca.SX.zeros(3 * len(pairs))], [1.0] * len(pairs)
     for rubs in rubbing:
-        row, surface = ca.SX.zeros(3, n), ca.SX.zeros(3)
+        (row, drift), surface = rubs.traced(mechanism, q, v), ca.SX.zeros(3)
         for j in range(len(rubs.rows)):
-            row[1 + j, :], surface[1 + j] = ca.SX(rubs.rows[j]).T, rubs.surface[j]
-        gaps, rows, drifts, axes = (
-            [*gaps, ca.SX(0)],
-            [*rows, row],
-            [*drifts, ca.SX.zeros(3)],
-            [*axes, ca.SX.zeros(3, 3)],
-        )
+            surface[1 + j] = rubs.surface[j]
+        gaps, rows, drifts, axes = [*gaps, ca.SX(0)], [*rows, row], [*drifts, drift], [*axes, ca.SX.zeros(3, 3)]
         surfaces, loads = [*surfaces, surface], [*loads, rubs.load]
     k = len(gaps)
     if k:

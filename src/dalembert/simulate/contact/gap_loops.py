@@ -57,7 +57,7 @@ from dalembert.simulate.limits import (
 )
 
 LEAST_PART, MOST_LOOKS = 0.02, 2000
-"""A step of which less than this part is certain after so many looks ends the run."""
+"""The run ends where, after MOST_LOOKS looks, less than LEAST_PART of a step is known to be without a contact."""
 
 POLYNOMIAL, EARLY = 4.0, 1e-3
 """Error of the polynomial in tolerances, first look at what opens as a part of the step."""

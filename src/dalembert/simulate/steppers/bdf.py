@@ -287,7 +287,7 @@ FIRST_RATE = 20.0
 """rho / (1 - rho) assumed for new factors: at least two iterations unless the first step is tiny."""
 
 LONG = 10.0
-"""T of the weights (h / T)^power, in horizons. It hardly matters: what lasts is tested in full."""
+"""T of the weights (h / T)^power, in horizons. It hardly matters: errors that last are tested without a weight."""
 
 KEPT_PIVOT = 1e-2
 """Factors whose worst pivot lost more than this are not kept: near a singular configuration A turns within a step, and

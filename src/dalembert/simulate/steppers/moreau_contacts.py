@@ -73,7 +73,7 @@ def _limit(one: ContactData) -> float:
 
 
 class RubbingGeometry(Geometry):
-    """Pairs of a mechanism's shapes, and dry friction of its joints and along constant rows behind them."""
+    """Pairs of a mechanism's shapes, and dry friction of its joints, of hinges and along constant rows behind them."""
 
     def __init__(self, mechanism: Any, pairs: Any, rubbing: ContactSystem, rows: list[RubbingRows]) -> None:
         super().__init__(mechanism, pairs)
@@ -96,7 +96,7 @@ class RubbingGeometry(Geometry):
         W, offset, limits = np.zeros((3 * k, v.size)), np.zeros(3 * k), np.zeros(k)
         for i, (one, each) in enumerate(zip(self.rubbing, self.rubbing_rows, strict=True)):
             width = len(each.rows)
-            W[3 * i + 1 : 3 * i + 1 + width] = each.rows
+            W[3 * i + 1 : 3 * i + 1 + width] = each.at(self.mechanism, q[None])[0]
             offset[3 * i + 1 : 3 * i + 1 + width] = -each.surface
             limits[i] = each.load * _limit(one)
         pairs = len(self.pairs)

@@ -247,12 +247,12 @@ class Elimination:
         bad = np.flatnonzero(finite & ~sound(x, checks))
         if bad.size:
             self._repair(self._run, data, b, bad, x, checks, status)
-        found = LinearSolution(x, status, checks, (self.error, data, b))
-        x[~found.ok] = np.nan
+        solution = LinearSolution(x, status, checks, (self.error, data, b))
+        x[~solution.ok] = np.nan
         self.statistics.count(status)
-        if single and not found.ok[0]:
+        if single and not solution.ok[0]:
             self._refuse(int(status[0]), data[0], b[0])
-        return replace(found, x=x[0]) if single else found
+        return replace(solution, x=x[0]) if single else solution
 
     def error(self, values: Any, right: Any, x: Any) -> Array:
         """Return the estimated |x - exact x| of every unknown, of one answer or a batch; NaN where x is.
@@ -326,23 +326,23 @@ def _is_one(array: Any, shape: tuple[int]) -> bool:
     return type(array) is np.ndarray and array.shape == shape and array.dtype == float
 
 
-def eliminate(given: Any, **options: Any) -> Any:
+def eliminate(matrix: Any, **options: Any) -> Any:
     """Plan and compile the elimination of a sparse pattern, or Newton's step of an SX function.
 
     Parameters
     ----------
-    given
+    matrix
         A sparse pattern (SciPy matrix, `casadi.Sparsity`, dense array, `Pattern`): returns an `Elimination` with
         `solve(values, right)`. Or a `casadi.Function` f(x, ...) -> residual: returns a `NewtonStep` with
         `step(x, ...)`, residual, Jacobian, factorization and solve in one compiled call.
     options
         Of `make_plan` and `Elimination`, or of `NewtonStep`.
     """
-    if hasattr(given, "n_in") and hasattr(given, "sparsity_in"):
+    if hasattr(matrix, "n_in") and hasattr(matrix, "sparsity_in"):
         from dalembert.tableau.newton import NewtonStep
 
-        return NewtonStep(given, **known_options(NewtonStep, options))
+        return NewtonStep(matrix, **known_options(NewtonStep, options))
     from dalembert.tableau.elimination.plan import make_plan
 
     engine = options.pop("engine", "auto")
-    return Elimination(make_plan(given, **known_options(make_plan, options, "engine")), engine)
+    return Elimination(make_plan(matrix, **known_options(make_plan, options, "engine")), engine)

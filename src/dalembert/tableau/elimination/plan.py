@@ -46,11 +46,11 @@ def order_blocks(
     of_row[rows] = of_col[cols] = np.repeat(np.arange(len(blocks.sizes)), blocks.sizes)
     lower, upper = [], []
     for places in _together(blocks):
-        own_rows, own_cols, entries, own = _block(pattern, rows[places], cols[places], of_row, of_col)
-        values = _generic(len(entries)) if numbers is None else _equilibrated(own, numbers[entries])
+        own_rows, own_cols, entries, block = _block(pattern, rows[places], cols[places], of_row, of_col)
+        values = _generic(len(entries)) if numbers is None else _equilibrated(block, numbers[entries])
         pairs = _pairs(own_rows, own_cols) if paired else None
         accepted = GENERIC_THRESHOLD if numbers is None else threshold
-        pivots, low, up = _order(own, values, marks[entries], accepted, pairs)
+        pivots, low, up = _order(block, values, marks[entries], accepted, pairs)
         new_rows, new_cols = own_rows[pivots[:, 0]], own_cols[pivots[:, 1]]
         target = np.empty(len(places), np.int64)
         target[np.argsort(of_row[new_rows], kind="stable")] = places
@@ -96,42 +96,44 @@ def _pairs(rows: Array, cols: Array) -> Int[Array, " n"]:
     return np.where(cols[at] == rows, at, -1)
 
 
-def _equilibrated(own: Any, values: Float[Array, "entries K"]) -> Float[Array, "entries K"]:
+def _equilibrated(block: Any, values: Float[Array, "entries K"]) -> Float[Array, "entries K"]:
     """Return the values with rows and columns scaled to largest entries of about one, point by point."""
-    row = np.repeat(np.arange(own.shape[0]), np.diff(own.indptr))
+    row = np.repeat(np.arange(block.shape[0]), np.diff(block.indptr))
     scaled = values.copy()
     for k in range(values.shape[1]):
         for _ in range(SWEEPS):
-            for at in (row, own.indices):
-                largest = np.zeros(own.shape[0])
+            for at in (row, block.indices):
+                largest = np.zeros(block.shape[0])
                 np.maximum.at(largest, at, np.abs(scaled[:, k]))
                 scaled[:, k] /= np.where(largest > 0.0, largest, 1.0)[at]
     return scaled
 
 
-def _order(own: Any, values: Array, marks: Array, threshold: float, pairs: Array | None) -> tuple[Array, Array, Array]:
+def _order(
+    block: Any, values: Array, marks: Array, threshold: float, pairs: Array | None
+) -> tuple[Array, Array, Array]:
     """Return pivots (row, column), and entries (row, column) of L and U as positions; the cheaper of two orders.
 
     A symmetric pattern keeps its symmetry (partners on the diagonal), and pairs that are given are kept: free pivots
     would cost more, always.
     """
-    turned: Any = sp.csr_array(own.T)
+    turned: Any = sp.csr_array(block.T)
     turned.sort_indices()
-    symmetric = np.array_equal(own.indptr, turned.indptr) and np.array_equal(own.indices, turned.indices)
+    symmetric = np.array_equal(block.indptr, turned.indptr) and np.array_equal(block.indices, turned.indices)
     if symmetric and pairs is None:
-        pairs = np.arange(own.shape[0])
-    ways = ((pairs, True),) if pairs is not None else _free_ways(own)
+        pairs = np.arange(block.shape[0])
+    ways = ((pairs, True),) if pairs is not None else _free_ways(block)
     best = None
     for partner, first in ways:
         limit = NO_LIMIT if best is None else _cost(best)
-        best = _one_order(own, turned, values, marks, partner, threshold, first, limit) or best
+        best = _one_order(block, turned, values, marks, partner, threshold, first, limit) or best
     assert best is not None
     return best
 
 
-def _free_ways(own: Any) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
+def _free_ways(block: Any) -> tuple[tuple[Array, bool], tuple[Array, bool]]:
     """Return the two ways without pairs: any pivot, or matched ones first."""
-    matched = match(Pattern.of(own)).col_of_row
+    matched = match(Pattern.of(block)).col_of_row
     return (matched, False), (matched, True)
 
 
@@ -143,14 +145,14 @@ def _cost(order: tuple[Array, Array, Array]) -> int:
 
 
 def _one_order(
-    own: Any, turned: Any, values: Array, marks: Array, partner: Array, threshold: float, first: bool, limit: int
+    block: Any, turned: Any, values: Array, marks: Array, partner: Array, threshold: float, first: bool, limit: int
 ) -> tuple[Array, Array, Array] | None:
     """Run the elimination once, and put its pivots depth first; None where it costs more than `limit`."""
-    n = own.shape[0]
+    n = block.shape[0]
     indptr, indices, col_indptr, col_indices = (
-        x.astype(np.int64) for x in (own.indptr, own.indices, turned.indptr, turned.indices)
+        x.astype(np.int64) for x in (block.indptr, block.indices, turned.indptr, turned.indices)
     )
-    capacity = FIRST_ROOM * own.nnz + 16 * n
+    capacity = FIRST_ROOM * block.nnz + 16 * n
     while True:
         pivots, low, start, length, entries = markowitz(
             indptr, indices, values, marks, partner, col_indptr, col_indices, threshold, first, capacity, limit
@@ -308,7 +310,7 @@ class Plan:
 
 
 def make_plan(
-    given: Any,
+    system: Any,
     values: Any = None,
     preferred: Iterable[tuple[int, int]] = (),
     constant: Any = None,
@@ -321,7 +323,7 @@ def make_plan(
 
     Parameters
     ----------
-    given
+    system
         A `Pattern`, a SciPy sparse matrix, a `casadi.Sparsity`, or a dense array.
     values
         Entries of A at one or several probed points, (entries,) or (K, entries), in CSR order. Pivots are sound at all
@@ -340,7 +342,7 @@ def make_plan(
 
     Raises `SolvabilityError`, with names, if no perfect matching exists.
     """
-    pattern = Pattern.of(given, equations, unknowns)
+    pattern = Pattern.of(system, equations, unknowns)
     pattern.require_square()
     numbers = _probes(values, pattern)
     threshold, paired = as_scalar(threshold, "threshold", LEAST_THRESHOLD, 1.0), as_flag(paired, "paired")

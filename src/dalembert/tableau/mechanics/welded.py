@@ -189,20 +189,20 @@ def coordinates(mechanism: Mechanism, q: Any) -> Array:
 def body_positions(mechanism: Mechanism, q: Any) -> dict[str, Array]:
     """Return "p link1" (3), "e link1" (4) of the tableau's bodies and "q joint1" of hinges and screws, at q (nq,)."""
     tree, values, poses = welded(mechanism), {}, []
-    own = coordinates(mechanism, q)
-    if own.ndim != 1:
+    joint_values = coordinates(mechanism, q)
+    if joint_values.ndim != 1:
         raise ShapeError(f"q must be one configuration, ({mechanism.nq},); it has shape {np.shape(q)}")
     at = 0
     for joint, body in zip(tree.joints, tree.bodies, strict=True):
         size, carrier = motion(joint).nq, tree.number(joint.parent)
-        R, p = motion(joint).motion(joint, list(own[at : at + size]))
+        R, p = motion(joint).motion(joint, list(joint_values[at : at + size]))
         place = joint.placement @ Placement(np.array(R, dtype=float), np.array(p, dtype=float))
         place = place if carrier == BASE else poses[carrier] @ place
         poses.append(place)
         centre = place @ Placement(np.eye(3), body.inertia.center)
         values |= {f"p {body.name}": centre.position, f"e {body.name}": centre.quaternion()}
         if joint.kind in ("revolute", "helical"):
-            values[f"q {joint.name}"] = own[at : at + 1]
+            values[f"q {joint.name}"] = joint_values[at : at + 1]
         at += size
     return values
 

@@ -202,10 +202,10 @@ def reduce_index(tableau: Tableau, values: Mapping[str, Any] | None = None) -> R
 
 
 def _system_jacobian(
-    tableau: Tableau, found: Signature, derivatives: _Derivatives, rows: list[list[ca.SX]], values: Any
+    tableau: Tableau, signature: Signature, derivatives: _Derivatives, rows: list[list[ca.SX]], values: Any
 ) -> Float[Array, "n n"]:
     """Return dG_i^(c_i)/dx_j^(d_j) at the sample point, checked to be regular whatever the units."""
-    highest = [derivatives.symbol(n, int(k)) for n, k in zip(tableau.unknowns, found.unknown_offsets, strict=True)]
+    highest = [derivatives.symbol(n, int(k)) for n, k in zip(tableau.unknowns, signature.unknown_offsets, strict=True)]
     J = ca.jacobian(ca.vertcat(*[levels[-1] for levels in rows]), ca.vertcat(*highest))
     symbols, point, t, p = _sample(tableau, derivatives, values)
     f = ca.Function("J", [ca.vertcat(*symbols), tableau.time, tableau.parameters.column], [J])
@@ -218,14 +218,14 @@ def _system_jacobian(
         )
     row, col = equilibrate(sp.csr_array(found_J))
     scaled = row[:, None] * found_J * col
-    left, sizes, right = np.linalg.svd(scaled)
+    U, sizes, Vt = np.linalg.svd(scaled)
     if sizes.size and sizes[-1] <= SINGULAR_JACOBIAN * sizes[0]:
-        equations = [e for e, w in zip(tableau.equations, left[:, -1], strict=True) if abs(w) > NAMED_AT_SINGULARITY]
-        unknowns = [e for e, w in zip(tableau.unknowns, right[-1], strict=True) if abs(w) > NAMED_AT_SINGULARITY]
+        equations = [e for e, w in zip(tableau.equations, U[:, -1], strict=True) if abs(w) > NAMED_AT_SINGULARITY]
+        unknowns = [e for e, w in zip(tableau.unknowns, Vt[-1], strict=True) if abs(w) > NAMED_AT_SINGULARITY]
         raise SolvabilityError(
             f"the system Jacobian is singular at the sample point: equations {listed(equations)} (differentiated as "
-            f"the structure asks) do not determine {listed(unknowns)}. The structural index {found.index} is then not "
-            "the index: entries cancel. Give another sample point, or rewrite these equations"
+            f"the structure asks) do not determine {listed(unknowns)}. The structural index {signature.index} is then "
+            "not the index: entries cancel. Give another sample point, or rewrite these equations"
         )
     return found_J
 
@@ -255,9 +255,9 @@ def _even_rows(J: Float[Array, "m n"]) -> Float[Array, "m n"]:
     return J if even else J * np.exp2(-np.round(np.log2(np.where(size > 0.0, size, 1.0))))[:, None]
 
 
-def _choose_dummies(tableau: Tableau, found: Signature, J: Float[Array, "n n"]) -> set[tuple[int, int]]:
+def _choose_dummies(tableau: Tableau, signature: Signature, J: Float[Array, "n n"]) -> set[tuple[int, int]]:
     """Return the dummy derivatives (unknown, order), from the highest order down."""
-    c, d = found.equation_offsets, found.unknown_offsets
+    c, d = signature.equation_offsets, signature.unknown_offsets
     dummies: set[tuple[int, int]] = set()
     columns = np.arange(len(d))
     for level in range(1, int(c.max(initial=0)) + 1):
@@ -271,7 +271,7 @@ def _choose_dummies(tableau: Tableau, found: Signature, J: Float[Array, "n n"]) 
 
 def _assemble(
     tableau: Tableau,
-    found: Signature,
+    signature: Signature,
     derivatives: _Derivatives,
     rows: list[list[ca.SX]],
     dummies: set[tuple[int, int]],
@@ -305,4 +305,4 @@ def _assemble(
                 known.append(name + "'" * k)
     inputs = tableau.given
     reduced = Tableau(equations, variables, rates, known, None, inputs[3], inputs[4])
-    return Reduced(reduced, found, tuple(states), tuple(called))
+    return Reduced(reduced, signature, tuple(states), tuple(called))

@@ -36,11 +36,11 @@ class Pattern:
     unknowns: tuple[str, ...]
 
     @classmethod
-    def of(cls, given: Any, equations: Any = None, unknowns: Any = None) -> Pattern:
+    def of(cls, system: Any, equations: Any = None, unknowns: Any = None) -> Pattern:
         """Read a pattern, a SciPy sparse matrix, a CasADi sparsity, or a dense array (nonzeros count)."""
-        if isinstance(given, Pattern):
-            return given if equations is None and unknowns is None else given.named(equations, unknowns)
-        matrix: Any = sp.csr_array(_as_sparse(given))
+        if isinstance(system, Pattern):
+            return system if equations is None and unknowns is None else system.named(equations, unknowns)
+        matrix: Any = sp.csr_array(_as_sparse(system))
         matrix.sum_duplicates()
         matrix.sort_indices()
         rows, cols = matrix.shape
@@ -81,11 +81,11 @@ class Pattern:
             raise ShapeError(f"values of shape {data.shape} for a pattern with {self.entries} entries")
         return sp.csr_array((data, self.indices, self.indptr), shape=self.shape)
 
-    def values_of(self, given: Any, what: str) -> Float[Array, "..."]:
+    def values_of(self, system: Any, what: str) -> Float[Array, "..."]:
         """Return values row after row (CSR): given so, or taken from a sparse matrix of this pattern."""
-        if not sp.issparse(given):
-            return as_numbers(given, what)
-        matrix = sp.csr_array(given)
+        if not sp.issparse(system):
+            return as_numbers(system, what)
+        matrix = sp.csr_array(system)
         matrix.sum_duplicates()
         matrix.sort_indices()
         same = matrix.shape == self.shape and np.array_equal(matrix.indptr, self.indptr)
@@ -123,26 +123,26 @@ def default_names(names: Any, size: int, what: str) -> tuple[str, ...]:
     return checked_names(names, size, f"names of {what}s", f"{what}s")
 
 
-def _as_sparse(given: Any) -> Any:
+def _as_sparse(matrix: Any) -> Any:
     """Return something that SciPy takes as a sparse matrix of the nonzeros."""
-    if sp.issparse(given):
-        structural = sp.csr_array(given).astype(float)
+    if sp.issparse(matrix):
+        structural = sp.csr_array(matrix).astype(float)
         structural.data = np.ones_like(structural.data)
         return structural
-    if isinstance(given, (ca.DM, ca.SX, ca.MX)):
-        given = given.sparsity()
-    if hasattr(given, "get_triplet"):
-        rows, cols = given.get_triplet()
-        return sp.coo_array((np.ones(len(rows)), (rows, cols)), shape=given.shape)
-    refuse_masked(given, "the matrix")
+    if isinstance(matrix, (ca.DM, ca.SX, ca.MX)):
+        matrix = matrix.sparsity()
+    if hasattr(matrix, "get_triplet"):
+        rows, cols = matrix.get_triplet()
+        return sp.coo_array((np.ones(len(rows)), (rows, cols)), shape=matrix.shape)
+    refuse_masked(matrix, "the matrix")
     try:
-        dense = np.asarray(given)
+        dense = np.asarray(matrix)
         if dense.ndim != 2 or dense.dtype.kind not in "biuf":
             raise TypeError
     except (TypeError, ValueError):
         raise UnsupportedError(
             "a pattern is a SciPy sparse matrix, a casadi.Sparsity or a two-dimensional array, not "
-            f"{type(given).__name__}"
+            f"{type(matrix).__name__}"
         ) from None
     if not np.isfinite(dense).all():
         raise ModelError("the matrix holds NaN or infinity; a pattern is read from its nonzeros")

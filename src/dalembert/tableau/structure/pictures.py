@@ -192,23 +192,23 @@ def matrix_svg(plan: Plan) -> str:
     return _pair(panel, before, solved, after, (("pivot", ACCENT), ("entry", SECOND), ("fill", QUIET)))
 
 
-def misfit_svg(found: Structure) -> str:
+def misfit_svg(structure: Structure) -> str:
     """Draw a matrix without a solving order: as given, and in the parts of Dulmage and Mendelsohn."""
-    pattern, part = found.pattern, parts(found.matching)
+    pattern, part = structure.pattern, parts(structure.matching)
     _require_readable(max(pattern.shape))
     over, under = part.over_rows, part.under_rows
-    rows = np.concatenate([np.flatnonzero(over), found.blocks.rows, np.flatnonzero(under)])
-    cols = np.concatenate([np.flatnonzero(part.over_cols), found.blocks.cols, np.flatnonzero(part.under_cols)])
+    rows = np.concatenate([np.flatnonzero(over), structure.blocks.rows, np.flatnonzero(under)])
+    cols = np.concatenate([np.flatnonzero(part.over_cols), structure.blocks.cols, np.flatnonzero(part.under_cols)])
     row_place, col_place = np.argsort(rows), np.argsort(cols)
     panel = _Panel(
         list(pattern.equations), list(pattern.unknowns), f"as given: {pattern.shape[0]} x {pattern.shape[1]}"
     )
-    heading = f"too many equations ({over.sum()}), what fits ({len(found.blocks.rows)}), too few ({under.sum()})"
+    heading = f"too many equations ({over.sum()}), what fits ({len(structure.blocks.rows)}), too few ({under.sum()})"
     sorted_ = _Panel([pattern.equations[i] for i in rows], [pattern.unknowns[j] for j in cols], heading)
     many, few = over[pattern.rows], part.under_cols[pattern.indices]
     kinds = ((~many & ~few, SECOND), (many, ACCENT), (few & ~many, LACK))
-    bounds = np.array([0, over.sum(), over.sum() + len(found.blocks.rows), len(rows)])
-    across = np.array([0, part.over_cols.sum(), part.over_cols.sum() + len(found.blocks.cols), len(cols)])
+    bounds = np.array([0, over.sum(), over.sum() + len(structure.blocks.rows), len(rows)])
+    across = np.array([0, part.over_cols.sum(), part.over_cols.sum() + len(structure.blocks.cols), len(cols)])
     after = "".join(
         sorted_.cells(row_place[pattern.rows[which]], col_place[pattern.indices[which]], colour)
         for which, colour in kinds
@@ -262,9 +262,9 @@ STEP = 24
 """Pixels from one name to the next."""
 
 
-def graph_svg(found: Structure) -> str:
+def graph_svg(structure: Structure) -> str:
     """Draw inputs as thin arcs, outputs (the matching) broken, as in Fig. 6; sets that do not fit are coloured."""
-    pattern, matching = found.pattern, found.matching
+    pattern, matching = structure.pattern, structure.matching
     rows, cols = pattern.shape
     if max(rows, cols) > LARGEST_GRAPH:
         raise ModelError(f"a graph of {rows} equations cannot be read; at most {LARGEST_GRAPH}. Draw the matrix")
@@ -278,7 +278,7 @@ def graph_svg(found: Structure) -> str:
         _arc(left, y_col[j], right, y_row[i], bool(matching.col_of_row[i] == j))
         for i, j in zip(pattern.rows.tolist(), pattern.indices.tolist(), strict=True)
     )
-    colours = _colours(found)
+    colours = _colours(structure)
     unknowns = (
         _node(left, y_col[j], name, "end", -12, colours[1].get(name)) for j, name in enumerate(pattern.unknowns)
     )
@@ -287,17 +287,17 @@ def graph_svg(found: Structure) -> str:
     )
     heads = text(left, HEAD - 14, "unknowns", 13, "end") + text(right, HEAD - 14, "equations", 13)
     width = max(right + widths[1] + MARGIN, 420)
-    height = top + STEP * max(rows, cols) + MARGIN + (0 if found.solvable else STEP)
+    height = top + STEP * max(rows, cols) + MARGIN + (0 if structure.solvable else STEP)
     note = text(MARGIN, height - 8, "broken: output of an equation (matching); thin: input", 11, colour=QUIET)
-    marks = "" if found.solvable else legend(height - 8 - STEP, (("too many equations", ACCENT), ("too few", LACK)))
+    marks = "" if structure.solvable else legend(height - 8 - STEP, (("too many equations", ACCENT), ("too few", LACK)))
     return document(width, height, "".join((arcs, *unknowns, *equations, heads, note, marks)))
 
 
-def _colours(found: Structure) -> tuple[dict[str, str], dict[str, str]]:
+def _colours(structure: Structure) -> tuple[dict[str, str], dict[str, str]]:
     """Return the colours of equations and of unknowns that belong to sets that do not fit."""
     equations: dict[str, str] = {}
     unknowns: dict[str, str] = {}
-    for sets, colour in ((found.under_determined, LACK), (found.over_determined, ACCENT)):
+    for sets, colour in ((structure.under_determined, LACK), (structure.over_determined, ACCENT)):
         for misfit in sets:
             equations |= dict.fromkeys(misfit.equations, colour)
             unknowns |= dict.fromkeys(misfit.unknowns, colour)
@@ -348,16 +348,16 @@ def picture(plan: Plan, kind: str) -> str:
     return graph_svg(Structure(Matching(plan.pattern, col_of_row, row_of_col)))
 
 
-def structure_picture(found: Structure, kind: str) -> str:
+def structure_picture(structure: Structure, kind: str) -> str:
     """Return the SVG of a structure: its graph, or its matrix, in solving order where there is one."""
     from dalembert.tableau.elimination.plan import make_plan
 
     if checked_kind(kind) == "graph":
-        return graph_svg(found)
-    if not found.solvable:
-        return misfit_svg(found)
-    pairs = [(i, int(j)) for i, j in enumerate(found.matching.col_of_row)]
-    return matrix_svg(make_plan(found.pattern, preferred=pairs))
+        return graph_svg(structure)
+    if not structure.solvable:
+        return misfit_svg(structure)
+    pairs = [(i, int(j)) for i, j in enumerate(structure.matching.col_of_row)]
+    return matrix_svg(make_plan(structure.pattern, preferred=pairs))
 
 
 def checked_kind(kind: object) -> str:

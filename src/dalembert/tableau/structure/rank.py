@@ -89,7 +89,7 @@ class RankReport:
         return f"numerically singular at {where}: " + "\n".join(lines)
 
 
-def rank_report(given: Any, values: Any, tolerance: float = BLOCK_ROUNDING, reference: Any = None) -> RankReport:
+def rank_report(system: Any, values: Any, tolerance: float = BLOCK_ROUNDING, reference: Any = None) -> RankReport:
     """Check the rank of a structurally solvable matrix at probed points, values (entries,) or (K, entries).
 
     Rank is decided on blocks scaled so that it does not depend on units (`equilibrate`). A point with NaN or infinity
@@ -97,7 +97,7 @@ def rank_report(given: Any, values: Any, tolerance: float = BLOCK_ROUNDING, refe
     as zero. Where `reference` sizes of the entries are given, equations and unknowns all of whose coefficients are
     rounding beside them count as absent: without, a row of rounding errors is a row like any other.
     """
-    pattern = Pattern.of(given)
+    pattern = Pattern.of(system)
     pattern.require_square()
     matching = match(pattern)
     require_solvable(matching)
@@ -143,11 +143,11 @@ def vanished(pattern: Pattern, values: Array, reference: Array) -> tuple[Array, 
     return absent[0], absent[1]
 
 
-def loose_rank_report(given: Any, values: Any) -> RankReport:
+def loose_rank_report(system: Any, values: Any) -> RankReport:
     """Check the rank of a matrix that was found singular: looser and looser, so that someone is named."""
-    report = rank_report(given, values)
+    report = rank_report(system, values)
     for tolerance in LOOSER:
-        report = rank_report(given, values, tolerance) if report.full else report
+        report = rank_report(system, values, tolerance) if report.full else report
     return report
 
 

@@ -134,9 +134,9 @@ class Structure:
     __str__ = report
 
 
-def structure(given: object, equations: object = None, unknowns: object = None) -> Structure:
+def structure(system: object, equations: object = None, unknowns: object = None) -> Structure:
     """Return the structural analysis of a pattern, a sparse matrix or a dense array; it need not be square."""
-    return Structure(match(Pattern.of(given, equations, unknowns)))
+    return Structure(match(Pattern.of(system, equations, unknowns)))
 
 
 def require_solvable(matching: Matching) -> None:

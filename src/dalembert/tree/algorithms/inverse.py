@@ -74,9 +74,9 @@ def body_forces(tree: Tree, motions: list[LinkMotion]) -> list[Pair]:
     ]
 
 
-def joint_forces(tree: Tree, posed: list[Posed], own: list[Pair]) -> tuple[list[Scalar], Pair]:
+def joint_forces(tree: Tree, posed: list[Posed], forces: list[Pair]) -> tuple[list[Scalar], Pair]:
     """Return S^T (f, n) for all velocities, and the sum of all forces at the ground's origin."""
-    totals, ground = inward(posed, own, (ZERO, ZERO), lambda i, link, force: link.force_out(force), pair_add)
+    totals, ground = inward(posed, forces, (ZERO, ZERO), lambda i, link, force: link.force_out(force), pair_add)
     tau: list[Scalar] = [0.0] * tree.nv
     for link, force in zip(tree.links, totals, strict=True):
         for place, value in enumerate(link.project(force)):

@@ -246,7 +246,7 @@ def project_velocity(mechanism: Mechanism, metric: Any = None, dtype: str = "flo
 
 
 def _jump(setting: Tracing, name: str, taken: list[Scalar], inputs: tuple[str, ...], impulses: str) -> ca.Function:
-    """Return the velocity of which `taken` times the rate of the rows has been taken."""
+    """Return the velocity after a jump that takes `taken` times the rate of the rows away."""
     answer = _jumped(setting, taken, inputs)
     outputs = {"velocity": answer.acceleration, impulses: answer.multipliers, "status": [answer.status]}
     return setting.function(name, inputs, outputs)

@@ -379,11 +379,11 @@ def _into_link(motion: TreeMotion, name: str, placement: Placement, C: list[Scal
 
 def chosen(mechanism: Mechanism, joints: Any) -> list[Transmission]:
     """Return the transmissions by name; all by default, "moving": all but fixed joints and what flies freely."""
-    table = {each.name: each for each in transmissions(mechanism)}
+    table = {place.name: place for place in transmissions(mechanism)}
     if joints is None:
         return list(table.values())
     if isinstance(joints, str) and joints == "moving":
-        return [each for each in table.values() if each.group != "joint" or each.kind not in ("fixed", "free")]
+        return [place for place in table.values() if place.group != "joint" or place.kind not in ("fixed", "free")]
     return [lookup(name, table, "joint") for name in ((joints,) if isinstance(joints, str) else joints)]
 
 

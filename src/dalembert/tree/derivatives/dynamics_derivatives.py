@@ -272,12 +272,12 @@ def _function(
     lam = rows.to_world(answer.multipliers) if held else []
     outputs: dict[str, Any] = {words[0]: answer.acceleration, words[1]: lam, "status": [status]}
     for direction, parts in blocks.items():
-        found = differentiated(block.solver, parts)
-        outputs[f"d{words[0]}_d{label(direction)}"] = _rows(found.first)
+        slopes = differentiated(block.solver, parts)
+        outputs[f"d{words[0]}_d{label(direction)}"] = _rows(slopes.first)
         outputs[f"d{words[1]}_d{label(direction)}"] = (
-            _rows(product_rule(parts["told"], rows.to_world, found.second))
+            _rows(product_rule(parts["told"], rows.to_world, slopes.second))
             if held
-            else ca.SX(0, len(found.first))  # no rows, as many columns
+            else ca.SX(0, len(slopes.first))  # no rows, as many columns
         )
     return setting.function(name, block.inputs, outputs)
 

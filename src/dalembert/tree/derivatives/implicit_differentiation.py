@@ -86,9 +86,9 @@ def differentiated(solver: BlockSolver, parts: Mapping[str, Columns]) -> Derivat
     second: Columns = []
     for k, (df, dc) in enumerate(zip(parts["first"], parts["second"], strict=True)):
         turned = sparse(parts["turned"][k]) if "turned" in parts else None
-        found = solver.solved([neg(x) for x in df], [neg(x) for x in dc], turned)
-        first.append(found.a)
-        second.append(found.lam)
+        answer = solver.solved([neg(x) for x in df], [neg(x) for x in dc], turned)
+        first.append(answer.a)
+        second.append(answer.lam)
     return Derivative(first, second)
 
 
@@ -104,14 +104,14 @@ def proven(solver: BlockSolver, blocks: Sequence[Mapping[str, Columns]], inputs:
         [total(*(mul(-w, pair[side][i]) for w, pair in zip(weights, columns, strict=True))) for i in range(size)]
         for side, size in ((0, len(columns[0][0])), (1, len(columns[0][1])))
     )
-    found = solver.solved(df, dc)
-    reached = solver.system.reached(found.motion)
+    answer = solver.solved(df, dc)
+    reached = solver.system.reached(answer.motion)
     c = [met if implied else x for x, met, implied in zip(dc, reached, solver.needs.implied, strict=True)]
-    return judged(solver.system, solver.needs, solver.limits, Asked(df, c, inputs), found).status
+    return judged(solver.system, solver.needs, solver.limits, Asked(df, c, inputs), answer).status
 
 
 def _weights(count: int) -> list[float]:
-    """Return numbers between 1/2 and 3/2 of either sign, of which no sum is likely to vanish: golden sections."""
+    """Return numbers between 1/2 and 3/2 of either sign, by golden sections: their sums are unlikely to vanish."""
     golden = (5**0.5 - 1) / 2
     return [(0.5 + (k * golden) % 1) * (1.0 if k % 2 else -1.0) for k in range(1, count + 1)]
 

@@ -1,0 +1,153 @@
+"""Journals in all four hinges of a four-bar, whichever hinge closes the loop, beside Newton's and Euler's equations."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import dalembert as da
+
+BARS = {"crank": (0.5, 1.0), "coupler": (1.0, 2.0), "rocker": (0.8, 1.5)}  # lengths and masses
+GROUND, MU, R, G, DRIVE = 1.1, 0.1, 0.02, 9.81, 3.0
+HINGES = {
+    "A": ("world", "crank", 0.0, 0.0),
+    "B": ("crank", "coupler", 0.5, 0.0),
+    "C": ("coupler", "rocker", 1.0, 0.8),
+    "D": ("world", "rocker", GROUND, 0.0),
+}
+
+
+def four_bar(cut):
+    """Return the linkage with one hinge as its loop; the tree hangs on the ground from the other side where it must."""
+    b = da.Builder("four-bar", gravity=(0, -G, 0))
+    for name, (length, mass) in BARS.items():
+        moment = mass * length**2 / 12
+        b.body(name, mass=mass, center=(length / 2, 0, 0), inertia=(1e-3, moment, moment))
+    for name, (parent, child, x, y) in HINGES.items():
+        if name == cut:
+            b.loop(name, "revolute", child, parent, placement=(y, 0, 0), other_placement=(x, 0, 0), axis=(0, 0, 1))
+            continue
+        if (cut, name) in {("B", "C"), ("A", "B"), ("A", "C")}:
+            parent, child, x, y = child, parent, y, x
+        b.joint(name, "revolute", parent, child, axis=(0, 0, 1), placement=(x, 0, 0), child_placement=(y, 0, 0))
+    return b.build()
+
+
+def state(m, theta, w):
+    """Return q and v of a linkage at an angle and a speed of the crank."""
+    _, phi, psi, k, _ = positions(theta, w)
+    angles = {"world": 0.0, "crank": theta, "coupler": phi, "rocker": psi}
+    speeds = {"world": 0.0, "crank": w, "coupler": k[0] * w, "rocker": k[1] * w}
+    return tuple(np.array([x[joint.child] - x[joint.parent] for joint in m.joints]) for x in (angles, speeds))
+
+
+def positions(theta, w):
+    """Return B, angles of coupler and rocker, their speeds per w, and their angular accelerations at a steady w."""
+    (a, _), (b, _), (c, _) = BARS.values()
+    B = a * np.exp(1j * theta)
+    d = GROUND - B
+    phi = np.angle(d) + np.arccos((b**2 + abs(d) ** 2 - c**2) / (2 * b * abs(d)))
+    along, across = b * np.exp(1j * phi), B + b * np.exp(1j * phi) - GROUND
+    E = np.array([[-along.imag, across.imag], [along.real, -across.real]])
+    k = np.linalg.solve(E, [(-1j * B).real, (-1j * B).imag])
+    rest = w**2 * (B + k[0] ** 2 * along - k[1] ** 2 * across)
+    return B, phi, np.angle(across), k, np.linalg.solve(E, [rest.real, rest.imag])
+
+
+def textbook(theta, w):
+    """Return the crank's acceleration, forces (4, 2) of A to D on their second bodies, and friction torques (4,).
+
+    Newton's and Euler's equations of three bars, nine unknowns; torques and loads in turn until both fit.
+    """
+    B, phi, _, k, steady = positions(theta, w)
+    C, D = B + np.exp(1j * phi), GROUND + 0j
+    slow = (1j * B / 2, 1j * B + 1j * k[0] * (C - B) / 2, 1j * k[1] * (C - D) / 2)
+    fast = (
+        -(w**2) * B / 2,
+        -(w**2) * B + (1j * steady[0] - (k[0] * w) ** 2) * (C - B) / 2,
+        (1j * steady[1] - (k[1] * w) ** 2) * (C - D) / 2,
+    )
+    centres, turns, spins = (B / 2, (B + C) / 2, (C + D) / 2), (1.0, *k), (0.0, *steady)
+    E, r = np.zeros((9, 9)), np.zeros(9)
+    for bar, hinge, sign, place in (
+        (0, 0, 1, 0j),
+        (0, 1, -1, B),
+        (1, 1, 1, B),
+        (1, 2, -1, C),
+        (2, 2, 1, C),
+        (2, 3, 1, D),
+    ):
+        lever = place - centres[bar]
+        E[3 * bar, 2 * hinge] = E[3 * bar + 1, 2 * hinge + 1] = sign
+        E[3 * bar + 2, 2 * hinge : 2 * hinge + 2] += sign * np.array([-lever.imag, lever.real])
+    for i, (length, mass) in enumerate(BARS.values()):
+        moment = mass * length**2 / 12
+        E[3 * i : 3 * i + 3, 8] = -mass * slow[i].real, -mass * slow[i].imag, -moment * turns[i]
+        r[3 * i : 3 * i + 3] = mass * fast[i].real, mass * (fast[i].imag + G), moment * spins[i]
+    signs = np.sign(w * np.array([1.0, k[0] - 1.0, k[1] - k[0], k[1]]))
+    torque = np.zeros(4)
+    for _ in range(100):
+        acting = np.array([DRIVE + torque[0] - torque[1], torque[1] - torque[2], torque[2] + torque[3]])
+        x = np.linalg.solve(E, r - np.array([0, 0, acting[0], 0, 0, acting[1], 0, 0, acting[2]]))
+        torque, before = -signs * MU * R * np.hypot(x[0:8:2], x[1:8:2]), torque
+        if np.abs(torque - before).max() < 1e-14:
+            break
+    return x[8], x[:8].reshape(4, 2), torque
+
+
+@pytest.mark.parametrize("cut", list(HINGES))
+def test_friction_of_a_hinge_does_not_depend_on_the_cut(cut):
+    """Acceleration, forces and torques are the textbook's; the hinge of the loop transmits its friction, too."""
+    m = four_bar(cut)
+    q, v = state(m, 0.7, 6.0)
+    assert np.abs(m.constraint(q)).max() < 1e-14
+    # the drive turns the crank, whatever its coordinates are
+    drive = DRIVE * np.asarray(m.frame_jacobian(q, "crank", "world"))[5]
+    loads = m.joint_forces(q, v, drive, bearings=dict.fromkeys(HINGES, (R, MU))).in_axes("world")
+    alpha, forces, torques = textbook(0.7, 6.0)
+    crank = np.asarray(m.frame_jacobian(q, "crank", "world"))[5] @ loads.acceleration
+    assert crank == pytest.approx(alpha, rel=1e-10)
+    for k, (name, (_, child, *_)) in enumerate(HINGES.items()):
+        sign = 1.0 if loads[name].child == child else -1.0
+        np.testing.assert_allclose(sign * loads[name].force[:2], forces[k], rtol=1e-10, atol=1e-9)
+        assert sign * float(loads.friction[name]) == pytest.approx(torques[k], rel=1e-10)
+        motor = DRIVE if name == "A" and cut != "A" else 0.0
+        if cut != "A":  # else the drive acts as motors on coordinates, whose torques the tree transmits
+            assert sign * loads[name].working[5] == pytest.approx(torques[k] + motor, rel=1e-9)
+
+
+def test_a_four_bar_with_journals_runs_through_its_dead_points():
+    """Rocker and coupler turn back every turn: they stick nowhere, and every sample has the textbook's numbers."""
+    m = four_bar("C")
+    q, v = state(m, 1.0, 6.0)
+    journals = [da.BearingFriction(f"journal {name}", name, MU, radius=R) for name in HINGES]
+    run = da.simulate(m, 0.7, q, v, force=[DRIVE, 0.0, 0.0], contacts=journals)
+    assert run.ok
+    turned = [(each.contact, each.new) for each in run.events]
+    assert turned == [("journal C", "slip-"), ("journal D", "slip-"), ("journal C", "slip+"), ("journal D", "slip+")]
+    np.testing.assert_allclose(run.energy_residual, 0.0, atol=1e-6)
+    loads = run.joint_forces.in_axes("world")
+    instants = {each.time for each in run.events}
+    samples = [i for i, t in enumerate(run.t) if t not in instants][::4]
+    assert len(samples) > 5
+    for i in samples:
+        alpha, forces, torques = textbook(run.q[i, 0], run.v[i, 0])
+        assert run.acceleration[i, 0] == pytest.approx(alpha, rel=1e-6, abs=1e-6)
+        for k, name in enumerate(HINGES):
+            np.testing.assert_allclose(loads[name].force[i, :2], forces[k], rtol=1e-6, atol=1e-6)
+            assert loads[name].unique[i, [0, 1, 5]].all()
+        assert loads["C"].working[i, 5] == pytest.approx(torques[2], rel=1e-6)
+
+
+def test_dry_friction_of_a_loops_hinge_is_that_of_the_same_hinge_in_the_tree():
+    """`JointFriction` along a hinge, by events and by time steps, with the loop cut there and elsewhere."""
+    ends = {}
+    for cut in ("C", "D"):
+        m = four_bar(cut)
+        q, v = state(m, 1.0, 6.0)
+        rub = [da.JointFriction("rub", "C", 0.5)]
+        ends[cut] = da.simulate(m, 0.3, q, v, contacts=rub)
+        steps = da.simulate(m, 0.3, q, v, contacts=rub, method="moreau", step=1e-3)
+        assert steps.heat[-1] == pytest.approx(ends[cut].heat[-1], rel=2e-2)
+    assert ends["C"].heat[-1] == pytest.approx(ends["D"].heat[-1], rel=1e-6)
+    assert ends["C"].q[-1, 0] == pytest.approx(ends["D"].q[-1, 0], abs=1e-7)
