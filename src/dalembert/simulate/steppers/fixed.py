@@ -52,7 +52,7 @@ SUMS = 3
 """Integrals behind q and v in a state: work of applied forces, heat, work of friction."""
 
 
-class Sample(NamedTuple):
+class FixedSample(NamedTuple):
     """A state that is written down: time, q, v and integrals, modes, size of the step, and what was resolved there."""
 
     t: float
@@ -63,7 +63,7 @@ class Sample(NamedTuple):
     velocity: Array
 
 
-class Columns:
+class FrictionColumns:
     """Which contact rows belong to which contact; speeds and directions of sliding."""
 
     def __init__(self, contacts: Any) -> None:
@@ -94,7 +94,7 @@ class Columns:
         return np.where((mode == Mode.STICK)[self.owner], 0.0, unit * np.maximum(signed, least)[self.owner])
 
 
-class FixedRun:
+class SchemeRun:
     """A session on its way in steps of one size."""
 
     def __init__(self, session: Session, resolver: str | None, stepper: str, sticking: Any, options: Any) -> None:
@@ -103,14 +103,14 @@ class FixedRun:
         self.contacts = tuple(getattr(self.given, "contacts", ()))
         _refuse(session, self.given, self.contacts, stepper)
         self.names = tuple(one.name for one in self.contacts)
-        self.columns, self.limits = Columns(self.contacts), limits_of(self.contacts)
+        self.columns, self.limits = FrictionColumns(self.contacts), limits_of(self.contacts)
         self.resolver, self.options = _resolver(resolver, self.limits), options
         self.stepper, self.forces = stepper, Forces(session.controller)
         session.extra |= {"contact_names": self.names, "contact_widths": self.columns.widths}
         self.t, self.y, self.last = s.start, np.concatenate([session.q, session.v, np.zeros(SUMS)]), 0.0
         self.mode = self._first_modes(sticking)
         self.rest, self.before, self.stuck = self.mode == Mode.STICK, np.zeros(self.columns.owner.size), self.mode == 0
-        self.next, self.samples = 1, list[Sample]()
+        self.next, self.samples = 1, list[FixedSample]()
 
     def run(self) -> None:
         """Go to the end, or as far as it goes."""
@@ -266,13 +266,13 @@ class FixedRun:
         n = self.system.nv
         return y[:n].copy(), y[n : 2 * n].copy()
 
-    def _sample(self, t: float, y: Array, step: float) -> Sample:
+    def _sample(self, t: float, y: Array, step: float) -> FixedSample:
         """Return a state with its accelerations and forces."""
         kept, self.rest = self.rest, self.mode == Mode.STICK
         answer, x = self._resolved(t, *self._state(y))
         self.rest = kept
         velocity = np.where((self.mode == Mode.STICK)[self.columns.owner], 0.0, x["velocity"])
-        return Sample(t, y.copy(), self.mode.copy(), step, answer, velocity)
+        return FixedSample(t, y.copy(), self.mode.copy(), step, answer, velocity)
 
     def _note(self, step: float) -> None:
         """Write down the state of the run."""
@@ -409,4 +409,4 @@ def run_fixed(
     options
         Of the resolver.
     """
-    FixedRun(session, resolver, stepper, sticking, options).run()
+    SchemeRun(session, resolver, stepper, sticking, options).run()
