@@ -204,7 +204,8 @@ class Kernel:
         """Return outputs and status, whose shape is that of the batch: () for one sample."""
         single = bool(outputs) and outputs[0].ndim == self._axes
         # machine code writes 1 where an output is not finite
-        verdict = Status.FINITE - np.uint8(Status.FINITE - Status.NONFINITE) * status
+        finite, difference = np.uint8(Status.FINITE), np.uint8(Status.FINITE - Status.NONFINITE)  # CuPy takes no enums
+        verdict = finite - difference * status
         return Evaluation(outputs, verdict.reshape(()) if single else verdict)
 
     def _evaluate(self, inputs: tuple[Any, ...], out: Any, with_status: bool) -> tuple[list[Any], Any]:
