@@ -39,8 +39,8 @@ from dalembert.friction import Dry, Hyperbolic, StaticKinetic, Stribeck
 from dalembert.friction.laws.laws import ExpressionLaw, hyperbolic, stribeck
 from dalembert.model.mechanism.parametric import SymbolicMechanism
 from dalembert.names import lookup
-from dalembert.simulate.contact.engine import contact_system
 from dalembert.simulate.contact.equations import ContactSystem
+from dalembert.simulate.contact.hybrid import contact_system
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.limits import DERIVED_MODE, NO_JUMP, STRICT, TRANSVERSAL
 from dalembert.simulate.sensitivity import coefficient
