@@ -50,7 +50,7 @@ STUDIES = {
 
 
 def study(name, runs, executor):
-    """Return a study and its seconds; processes are warm, since a first study of some runs precedes it."""
+    """Return a study and its seconds; those in which processes start are part of them."""
     make, duration, q, v, parameters, _ = STUDIES[name]
     system = made(name) if make is four_bar else belt
     q = made(name).assemble([1.0, -0.7, -1.5]).q if make is four_bar else q
