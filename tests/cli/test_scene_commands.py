@@ -275,7 +275,7 @@ def test_velocities_have_one_notation_and_readers_take_both(tmp_path, capsys):
         (("simulat", "door", "--json"), "did you mean 'simulate'"),
         (("--json", "simulat", "door"), "did you mean 'simulate'"),
         (("--json",), "no command"),
-        (("simulate", "--json"), "Missing from dalembert simulate"),
+        (("simulate", "--json"), "FILE is missing"),
         (("simulate", "door", "--durations", "1", "--json"), "--durations"),
         (("simulate", "door", "--duration", "long", "--json"), "--duration"),
     ],
