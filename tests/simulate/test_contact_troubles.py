@@ -11,7 +11,7 @@ import pytest
 
 import dalembert as da
 from dalembert.friction import JointFriction, StaticKinetic
-from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere, engine
+from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere, hybrid
 from dalembert.simulate.contact.complementarity import complementarity
 from dalembert.simulate.contact.engine import ContactEngine
 from tests.simulate.contact_cases import plate, sliding_rod, vertical_ball
@@ -307,7 +307,7 @@ def test_the_campaign_calls_a_gain_of_energy_wrong_unless_it_is_said(seed, monke
     verdict, words = campaign.trial(np.random.default_rng(seed))
     assert verdict == "refused"
     assert words.startswith("inaccurate: impacts that gain")
-    monkeypatch.setattr(engine, "GAIN", np.inf)  # nobody says it: the run is completed
+    monkeypatch.setattr(hybrid, "IMPACT_GAIN", np.inf)  # nobody says it: the run is completed
     verdict, words = campaign.trial(np.random.default_rng(seed))
     assert verdict == "wrong"
     assert "J gained" in words
