@@ -219,6 +219,14 @@ def make_derivatives(mechanism: Mechanism, **options: Any) -> LoopedFunction:
     )
 
 
+def make_manifold_step(mechanism: Mechanism, **options: Any) -> LoopedFunction:
+    """Refuse: the mechanism's methods do it over all joints of a kind at once."""
+    raise UnsupportedError(
+        f"steps along the configurations of {mechanism.name!r} are not looped over; mechanism.integrate, .difference and "
+        ".rate compute them, or backend='cpu' unrolls them"
+    )
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Every function of a large mechanism that loops compute: the table that `requests.py` looks into.
 
@@ -243,6 +251,9 @@ MAKERS: dict[str, Callable[..., LoopedFunction]] = {
     "inverse_derivatives": make_derivatives,
     "impact_derivatives": make_derivatives,
     "regressor": make_derivatives,
+    "integrate": make_manifold_step,
+    "difference": make_manifold_step,
+    "rate": make_manifold_step,
     "bias": make_bias,
     "gravity": make_gravity,
     "mass_matrix": make_mass_matrix,

@@ -71,6 +71,7 @@ LOOPED = (
 REFUSED = (
     "joint_forces", "joint_forces_of_motion", "joint_forces_of_multipliers",
     "forward_derivatives", "inverse_derivatives", "impact_derivatives", "regressor",
+    "integrate", "difference", "rate",
 )  # fmt: skip
 """Requests of which a large mechanism says that it has none, instead of unrolling them for hours."""
 
