@@ -222,8 +222,8 @@ def make_derivatives(mechanism: Mechanism, **options: Any) -> LoopedFunction:
 def make_manifold_step(mechanism: Mechanism, **options: Any) -> LoopedFunction:
     """Refuse: the mechanism's methods do it over all joints of a kind at once."""
     raise UnsupportedError(
-        f"steps along the configurations of {mechanism.name!r} are not looped over; mechanism.integrate, .difference and "
-        ".rate compute them, or backend='cpu' unrolls them"
+        f"steps along the configurations of {mechanism.name!r} are not looped over; mechanism.integrate, .difference "
+        "and .rate compute them, or backend='cpu' unrolls them"
     )
 
 
