@@ -654,3 +654,51 @@ def test_inverse_dynamics_says_why_it_has_no_answer():
     assert not m.inverse(q[0], still[0], still[0]).reason
     weak = m.open_tree().inverse(q[0], still[0], still[0], actuated=["A"])
     assert weak.reason == "no forces of these motors cause this motion"
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Inverse dynamics where straight-line code declines.
+
+
+def test_a_driven_crank_has_its_loads_at_dead_centres(interpreted):
+    """All five rows of the wrist pin: pivots of a kernel vanish where the rod is in line, and nothing is singular."""
+    r, rod = 0.12, 0.37
+    b = da.Builder("slider-crank", gravity=(0, -9.81, 0))
+    for name in ("crank", "rod", "block"):
+        b.body(name, mass=1.0, center=(0.0 if name == "block" else 0.05, 0, 0), inertia=(0.01, 0.01, 0.01))
+    b.joint("A", "revolute", "world", "crank", axis=Z)
+    b.joint("B", "revolute", "crank", "rod", axis=Z, position=(r, 0, 0))
+    b.joint("guide", "prismatic", "world", "block")
+    b.loop("pin", "revolute", "rod", "block", placement=(rod, 0, 0), axis=Z)
+    m = b.build()
+    theta, w = np.linspace(0, 2 * np.pi, 9), 10.0
+    phi = -np.arcsin(r * np.sin(theta) / rod)
+    rate = -r * w * np.cos(theta) / (rod * np.cos(phi))
+    q = np.stack([theta, phi - theta, r * np.cos(theta) + rod * np.cos(phi)], axis=1)
+    v = np.stack([w + 0 * theta, rate - w, -r * w * np.sin(theta) - rod * rate * np.sin(phi)], axis=1)
+    drive = np.array([2.0, 0.0, 0.0])
+    known = m.joint_forces(q, v, drive)
+    answer = m.inverse(q, v, known.acceleration, actuated=["A"])
+    np.testing.assert_array_equal(answer.status, da.Status.REDUNDANT)
+    np.testing.assert_allclose(answer.tau, np.broadcast_to(drive, q.shape), atol=1e-9)
+    for name in ("A", "B", "pin"):
+        np.testing.assert_allclose(answer.joint_forces[name].force, known[name].force, atol=1e-9)
+    impossible = m.inverse(q, v, known.acceleration + np.array([0.0, 1.0, 0.0]), actuated=[])
+    assert not np.isin(impossible.status, [da.Status.UNIQUE, da.Status.REDUNDANT]).any()
+
+
+def test_friction_of_flexible_bearings_does_not_depend_on_the_cut(interpreted):
+    """Bricard's linkage, whose loads stiffnesses decide: mu r |F| of the same answer, wherever it is cut."""
+    graph = bricard_graph()
+    stiff = dict.fromkeys(graph.hinges, (1e7, 1e5))
+    answers = []
+    for cut in ("hinge 0", "hinge 3"):
+        m = graph.built((cut,))
+        q, v = moving(m)
+        forces = m.joint_forces(q, v, flexible=stiff, bearings={"hinge 0": (0.05, 0.3)})
+        axis = np.array(graph.hinges["hinge 0"][3]) / np.linalg.norm(graph.hinges["hinge 0"][3])
+        F = forces["hinge 0"].force
+        load = np.linalg.norm(F - (F @ axis) * axis)
+        assert abs(float(forces.friction["hinge 0"])) == pytest.approx(0.05 * 0.3 * load, rel=1e-9)
+        answers.append(abs(float(forces.friction["hinge 0"])))
+    assert answers[0] == pytest.approx(answers[1], rel=1e-9)

@@ -151,3 +151,14 @@ def test_dry_friction_of_a_loops_hinge_is_that_of_the_same_hinge_in_the_tree():
         assert steps.heat[-1] == pytest.approx(ends[cut].heat[-1], rel=2e-2)
     assert ends["C"].heat[-1] == pytest.approx(ends["D"].heat[-1], rel=1e-6)
     assert ends["C"].q[-1, 0] == pytest.approx(ends["D"].q[-1, 0], abs=1e-7)
+
+
+def test_loads_of_a_run_that_ends_where_it_begins():
+    m = four_bar("C")
+    q, v = state(m, 1.0, 6.0)
+    steep = [da.BearingFriction(f"journal {name}", name, 5.0, radius=0.5) for name in "AC"]
+    run = da.simulate(m, 0.1, q, v, contacts=steep)
+    assert run.status == "no solution"
+    assert set(run.joint_forces) == set(HINGES)
+    with pytest.raises(da.ModelError, match="'power' is not one of"):
+        run.joint_forces.plot("A", "power")

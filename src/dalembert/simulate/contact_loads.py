@@ -46,6 +46,8 @@ class ContactLoad(NamedTuple):
 def contact_loads(run: Trajectory) -> dict[str, ContactLoad]:
     """Return forces and places of the contacts between shapes at the samples of a run."""
     columns = run.contact_columns
+    if not run.forces.shape[1]:  # a run that ended where it began has none
+        return {}
     return loads_at(run, run.q, {name: run.forces[:, columns[name]] for name in run.contacts})
 
 
@@ -234,7 +236,7 @@ def rubbing_hinges(run: Trajectory) -> dict[str, LoopHinge]:
 def hinge_torques(run: Trajectory) -> dict[str, Array]:
     """Return the friction of hinges that close loops at the samples, (N,), by the hinge's name."""
     sums: dict[str, Array] = {}
-    for contact, hinge in rubbing_hinges(run).items():
+    for contact, hinge in rubbing_hinges(run).items() if run.forces.shape[1] else ():
         torque = np.nan_to_num(run.forces[:, run.contact_columns[contact]].reshape(run.t.size, -1)[:, 0])
         sums[hinge.at.name] = sums.get(hinge.at.name, 0.0) + torque
     return sums

@@ -158,8 +158,7 @@ class JointForceHistory(JointForces):
 
     def _size(self, name: str, what: str) -> tuple[Array, Array]:
         """Return the loads of the samples that have an answer, and the share of the time that each stands for."""
-        if what not in ("force", "moment"):
-            raise ModelError(f"what={what!r} is not one of 'force', 'moment'")
+        _refuse_quantity(what)
         size = np.linalg.norm(getattr(self[name], what), axis=1)
         answered = np.isfinite(size)
         weights = np.where(answered, self._weights, 0.0)[answered]
@@ -214,7 +213,13 @@ class JointForceHistory(JointForces):
         """Return a matplotlib figure: the size of the force, or "moment", of joints over time; all by default."""
         from dalembert.simulate.plots import figure_of_chart, joint_force_chart
 
+        _refuse_quantity(what)
         return figure_of_chart(joint_force_chart(self, (names,) if isinstance(names, str) else names, what))
+
+
+def _refuse_quantity(what: str) -> None:
+    if what not in ("force", "moment"):
+        raise ModelError(f"what={what!r} is not one of 'force', 'moment'")
 
 
 def joint_forces_of_run(run: Trajectory) -> JointForceHistory:

@@ -2,8 +2,7 @@
 
 Symbols: F_i load of bearing i across its axis, mu_i coefficient, r_i radius (1 for a slider), s_i sign of its velocity,
 tau_i friction along its coordinate, or about a hinge that closes a loop: then along the row of velocities of its turn
-(`LoopHinge`). Such a torque has no force, so that loads are those of the generalized force alone. The block system is
-linear, so that loads are affine in the torques:
+(`LoopHinge`). The block system is linear, so that loads are affine in the torques:
 
     tau_i = -s_i mu_i r_i |F_i + sum_j G_ij tau_j|        solved by Newton's method
 
@@ -27,7 +26,7 @@ from dalembert.errors import ModelError
 from dalembert.kkt.limits import ROUNDING
 from dalembert.model.mechanism.calls import on_manifold
 from dalembert.model.mechanism.joint_forces import JointForces
-from dalembert.model.mechanism.known_motion import MotionSamples, joint_forces
+from dalembert.model.mechanism.known_motion import MotionSamples
 from dalembert.model.mechanism.transmissions import LoopHinge, loop_hinges, transmissions
 from dalembert.names import lookup
 from dalembert.status import Status
@@ -105,27 +104,31 @@ def with_bearings(
         )
     forces_along = [row.reshape(*shape, n) for row in rows]
 
-    def loads(extra: Any) -> list[Array]:
-        forces = joint_forces(mechanism, q, v, tau + extra, t, "child", flexible)
-        refuse_open_loads(forces, several)
+    def answered(amounts: Array) -> JointForces:
+        """Return the wrenches under torques (..., k) of the bearings; those of loops act on their two bodies."""
+        extra = sum(amounts[..., i, None] * row for i, row in enumerate(forces_along))
+        solution = mechanism.forward(q, v, tau + extra, t)
+        known = MotionSamples.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, tau)
+        turns = {
+            bearing.name: amounts[..., i].reshape(-1)
+            for i, bearing in enumerate(several)
+            if isinstance(bearing.motion, LoopHinge)
+        }
+        return replace(known, torques=turns).joint_forces("child", flexible)
+
+    def loads(amounts: Array) -> list[Array]:
+        forces = answered(np.broadcast_to(amounts, (*shape, len(several))))
+        refuse_open_loads(forces, several, "flexible={...} gives stiffnesses that decide it")
         return [bearing.load(forces) for bearing in several]
 
-    F = loads(0.0)
-    moved = [loads(row) for row in forces_along]
+    F = loads(np.zeros(len(several)))
+    moved = [loads(unit) for unit in np.eye(len(several))]
     G = np.array([[one - F[i] for one in column] for i, column in enumerate(zip(*moved, strict=True))])
     factors = np.array([bearing.factor for bearing in several])
     answers = [friction_torques(signs[:, k], factors, np.array(F)[:, k], G[:, :, k]) for k in range(signs.shape[1])]
     torque = np.array([x for x, _ in answers]).reshape(*shape, len(several))
     sure = np.array([one for _, one in answers]).reshape(shape)
-    acting = np.where(sure[..., None], torque, 0.0)
-    solution = mechanism.forward(q, v, tau + sum(acting[..., i, None] * row for i, row in enumerate(forces_along)), t)
-    known = MotionSamples.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, tau)
-    turns = {
-        bearing.name: acting[..., i].reshape(-1)
-        for i, bearing in enumerate(several)
-        if isinstance(bearing.motion, LoopHinge)
-    }
-    forces = replace(known, torques=turns).joint_forces("child", flexible)
+    forces = answered(np.where(sure[..., None], torque, 0.0))
     return _judged(forces, sure, {bearing.name: torque[..., i] for i, bearing in enumerate(several)}).in_axes(axes)
 
 
@@ -151,7 +154,7 @@ def friction_torques(s: Array, factors: Array, F: Array, G: Array) -> tuple[Arra
     return tau + np.nan, False
 
 
-def refuse_open_loads(forces: JointForces, bearings: list[Bearing]) -> None:
+def refuse_open_loads(forces: JointForces, bearings: list[Bearing], advice: str) -> None:
     """Refuse a load that redundant constraints leave open: friction would follow a choice, and so would the motion."""
     for bearing in bearings:
         across = np.linalg.norm(forces[bearing.name].family[..., :3] - (
@@ -160,7 +163,7 @@ def refuse_open_loads(forces: JointForces, bearings: list[Bearing]) -> None:
         if (across > np.sqrt(ROUNDING) * sizes).any():
             raise ModelError(
                 f"the load of {bearing.name!r} is not unique, so that its friction and the motion with it are not; "
-                "flexible={...} gives stiffnesses that decide it"
+                f"{advice}"
             )
 
 

@@ -67,7 +67,8 @@ def inverse(mechanism: Mechanism, q: Any, v: Any, a: Any, t: Any, actuated: Any)
         lam = np.where((status == Status.NONFINITE)[..., None], np.nan, np.zeros(len(mechanism.names)))
         return InverseDynamics(tau, lam, status, mechanism, (q, v, a, times), actuated)
     tau, lam, status = call(mechanism, "inverse", q, v, a, times[..., None], actuated=actuated)
-    return InverseDynamics(tau, lam, status[..., 0].astype(int), mechanism, (q, v, a, times), actuated)
+    answer = InverseDynamics(tau, lam, status[..., 0].astype(int), mechanism, (q, v, a, times), actuated)
+    return answer.looked_at()
 
 
 def mass_matrix(mechanism: Mechanism, q: Any) -> Array:

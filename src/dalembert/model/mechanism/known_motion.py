@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.checks import floats, vectors
-from dalembert.kkt.limits import negligible_level
+from dalembert.kkt.limits import CLEAR, DOUBT, ROUNDING, negligible_level
 from dalembert.model.mechanism.calls import on_manifold
 from dalembert.model.mechanism.families import (
     FreeContactForces,
@@ -26,6 +26,7 @@ from dalembert.model.mechanism.families import (
 from dalembert.model.mechanism.joint_forces import JointForces, free_motions, unique_components
 from dalembert.model.mechanism.joint_values import driven_coordinates
 from dalembert.model.mechanism.member_choice import length_of
+from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.model.mechanism.transmissions import loop_hinges, places_of, transmissions
 from dalembert.status import Status
 from dalembert.types import Array
@@ -231,6 +232,56 @@ class InverseDynamics:
 
     def __len__(self) -> int:
         return 3
+
+    def looked_at(self) -> InverseDynamics:
+        """Return the same with answers of samples that the kernel declined, found by singular values."""
+        known = self._motion
+        declined = np.flatnonzero(np.asarray(self.status).reshape(-1) == Status.DECLINED)
+        examined = self.mechanism.names and self.mechanism.nv <= LARGEST_SURVEYED
+        if not (declined.size and examined and self._passive.size):
+            return self
+        tau, lam = (np.array(x).reshape(len(known.q), -1) for x in (self.tau, self.multipliers))
+        status = np.array(self.status).reshape(-1)
+        for k in declined:
+            answer = self._by_singular_values(int(k))
+            if answer is not None:
+                tau[k], lam[k], status[k] = answer
+        shape = known.shape
+        found = tau.reshape(*shape, -1), lam.reshape(*shape, -1), status.reshape(shape)
+        return InverseDynamics(*found, self.mechanism, self.state, self.actuated)
+
+    def _by_singular_values(self, k: int) -> tuple[Array, Array, int] | None:
+        """Return tau, multipliers and status of one sample, or None where fewer digits are certain than it takes.
+
+        With f = M a + bias, passive coordinates p and driven ones d: A_p^T lam = -f_p has the least solution lam_0 and
+        the solutions lam_0 + N z; z makes f_d + A_d^T lam, the motors' forces, least, and is the least that does.
+        """
+        m, at = self.mechanism, self._motion
+        q, v, a, t = at.q[k], at.v[k], at.a[k], float(at.t[k])
+        A, p = np.asarray(m.jacobian(q, t)).reshape(len(m.names), m.nv), self._passive
+        f = np.asarray(m.mass_matrix(q)) @ a + np.asarray(m.bias(q, v))
+        if not all(np.isfinite(x).all() for x in (A, f)):
+            return None
+        samples = at.q[k][None], at.t[k][None]
+        family = multiplier_families(m, *samples, p, np.ones(1, dtype=bool), None)
+        rank = len(m.names) - int(family.dimension[0])
+        U, s, Vt = np.linalg.svd(A[:, p].T)
+        if rank and not s[rank - 1] > DOUBT * s[0]:
+            return None
+        lam = Vt[:rank].T @ ((U[:, :rank].T @ -f[p]) / s[:rank])
+        missed, size = np.abs(A[:, p].T @ lam + f[p]), np.abs(A[:, p].T) @ np.abs(lam) + np.abs(f[p])
+        worst, largest = float(missed.max(initial=0.0)), float(size.max(initial=0.0))
+        if worst > np.sqrt(ROUNDING) * largest:
+            if singularity_in_words(m, q, t):  # beside it forces may do, which are large
+                return None
+            return np.full(m.nv, np.nan), np.full(len(m.names), np.nan), int(Status.INCONSISTENT)
+        if worst > ROUNDING * largest * CLEAR:
+            return None
+        N, d = Vt[rank:].T, np.setdiff1d(np.arange(m.nv), p)
+        lam = lam + N @ np.linalg.lstsq(A[:, d].T @ N, -(f + A.T @ lam)[d], rcond=None)[0]
+        tau = np.zeros(m.nv)
+        tau[d] = (f + A.T @ lam)[d]
+        return tau, lam, int(Status.REDUNDANT if family.dimension[0] else Status.UNIQUE)
 
     @property
     def reason(self) -> str:

@@ -29,6 +29,12 @@ if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
 
 
+ADVICE = (
+    "in a run nothing decides it: close its loop by fewer rows (PointOnLine in a plane, Point in space), so that the "
+    "load is unique, or leave this friction out"
+)
+"""What to do about loads of which redundant constraints leave open how they are shared."""
+
 BEYOND = 10.0
 """How many times the largest friction of its load a torque must be that would hold a bearing, so that nobody asks what
 the other bearings do meanwhile: their torques are of the size of that friction."""
@@ -72,7 +78,7 @@ class BearingLoads:
         self.laws = [contacts[i].law for i in self.places]
         radii = [each.radius for each in self.laws]
         self.bearings = [_bearing(mechanism, each.joint, r) for each, r in zip(self.laws, radii, strict=True)]
-        refuse_open_loads(mechanism.joint_forces(q, v, None, t), self.bearings)
+        refuse_open_loads(mechanism.joint_forces(q, v, None, t), self.bearings, ADVICE)
         self.kernel = mechanism.compile("joint_forces", joints=tuple(each.name for each in self.bearings))
         self.key: tuple[Any, ...] = ()
         self.known: dict[tuple[Any, ...], Array] = {}
