@@ -98,7 +98,7 @@ CASES = [
 @pytest.mark.parametrize(("make", "method"), CASES)
 def test_a_killed_run_goes_on_bit_for_bit(make, method, tmp_path, monkeypatch):
     for room in (explicit, fixed, moreau, stiff, variational, implicit):
-        monkeypatch.setattr(room, "BLOCK", SMALL)
+        monkeypatch.setattr(room, "BLOCK", LONGER if method == "ida" else SMALL)
     monkeypatch.setattr(engine, "SAMPLES", 2 * SMALL)
     monkeypatch.setattr(hybrid, "MOST", 4)
     blocks, write = [], sink.FileSink._append
@@ -142,3 +142,7 @@ def test_runs_with_contacts_and_in_implicit_form_are_saved_and_repeat_themselves
     again = read.repeat(system=system) if make is equations else read.repeat()
     for name, rows in run.samples.items():
         np.testing.assert_array_equal(again.samples[name], rows, err_msg=name)
+
+
+LONGER = 60
+"""Steps of a block of IDA, which starts anew with every block, at order one and with small steps."""
