@@ -219,6 +219,10 @@ def reactions(t, y, mode):
     return N, -mu * N
 
 
+SHORT = 5e-4
+"""A step of SciPy's, shorter than any flight: a longer one takes the zero from which a flight starts for its end."""
+
+
 def by_scipy(count):
     """Return the first events of the drill, by a loop over SciPy's integrator: (word, time)."""
     t, y, mode, found = 0.0, np.array([*START[0], *START[1]]), "stick", []
@@ -243,7 +247,7 @@ def by_scipy(count):
         for each in several.values():
             each.terminal, each.direction = True, -1
         way = solve_ivp(
-            rate, (t, 5.0), y, "DOP853", events=list(several.values()), rtol=1e-12, atol=1e-13, max_step=0.02
+            rate, (t, 5.0), y, "DOP853", events=list(several.values()), rtol=1e-12, atol=1e-13, max_step=SHORT
         )
         word = next(w for w, times in zip(several, way.t_events, strict=True) if times.size)
         t, y = float(way.t[-1]), way.y[:, -1]
@@ -300,9 +304,7 @@ def test_a_run_with_friction_is_stored_and_continued(tmp_path):
     law, start = BOW[0], ([0.0, 0.0], [0.1, 0.1])
     whole = da.simulate(bowed_lagrangian(law), 0.4, *start, **TIGHT)
     da.simulate(bowed_lagrangian(law), 0.2, *start, file=tmp_path / "bow.h5", **TIGHT)
-    with pytest.raises(da.ModelError, match="system is not stored: a Lagrangian with contacts"):
-        da.resume(tmp_path / "bow.h5", duration=0.4)
-    run = da.resume(tmp_path / "bow.h5", duration=0.4, system=bowed_lagrangian(law))
+    run = da.resume(tmp_path / "bow.h5", duration=0.4)
     assert moved(run)[0] == moved(whole)[0]
     np.testing.assert_allclose(moved(run)[1], moved(whole)[1], rtol=0, atol=1e-10)
     np.testing.assert_allclose(run.q[-1], whole.q[-1], rtol=0, atol=1e-10)
