@@ -87,7 +87,8 @@ def test_matrices_called_back_have_the_events_of_the_lagrangian(seed):
     system, by_hand, start = random_system(seed)
     (words, times), (other, others) = (moved(da.simulate(each, 3.0, *start, **TIGHT)) for each in (system, by_hand))
     assert words == other
-    np.testing.assert_allclose(times, others, rtol=0, atol=1e-9)
+    # up to 16 segments, each to the tolerance of its steps; steps of both differ by rounding, and so do their errors
+    np.testing.assert_allclose(times, others, rtol=0, atol=100 * TIGHT["rtol"])
 
 
 @pytest.mark.parametrize("seed", [23, 27, 47])
