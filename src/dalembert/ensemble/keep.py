@@ -51,7 +51,7 @@ def column(run: Trajectory, name: str) -> Array:
     """Return a quantity over the samples, (N,) or (N, k)."""
     if name == "energy":
         return run.energy.total
-    if name in OWN:
+    if name in OWN and not (name == "x" and "x" not in run.samples):  # else a coordinate of that name
         return np.asarray(getattr(run, name))
     return np.asarray(run[name])
 
