@@ -235,11 +235,11 @@ class InverseDynamics:
 
     def looked_at(self) -> InverseDynamics:
         """Return the same with answers of samples that the kernel declined, found by singular values."""
-        known = self._motion
         declined = np.flatnonzero(np.asarray(self.status).reshape(-1) == Status.DECLINED)
         examined = self.mechanism.names and self.mechanism.nv <= LARGEST_SURVEYED
         if not (declined.size and examined and self._passive.size):
             return self
+        known = self._motion
         tau, lam = (np.array(x).reshape(len(known.q), -1) for x in (self.tau, self.multipliers))
         status = np.array(self.status).reshape(-1)
         for k in declined:
