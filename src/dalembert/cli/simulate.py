@@ -90,7 +90,7 @@ class Simulate:
     """Open the motion in the browser."""
 
     pose: str | None = None
-    """Start in a pose by name: a <group_state> of the .srdf file beside a robot file."""
+    """Start in a pose by name: a keyframe of MJCF, a <group_state> of the .srdf file beside a URDF."""
 
     start: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Start with another value, JOINT=NUMBER, or JOINT.v=NUMBER for its velocity; several times for several."""

@@ -38,7 +38,7 @@ class Solve:
     """Another value of a scene's parameter, NAME=NUMBER."""
 
     pose: str | None = None
-    """A pose by name: a <group_state> of the .srdf file beside a robot file."""
+    """A pose by name: a keyframe of MJCF, a <group_state> of the .srdf file beside a URDF."""
 
     start: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Another value of the state, JOINT=NUMBER, or JOINT.v=NUMBER for a velocity; several times for several."""

@@ -105,9 +105,11 @@ class SystemExperiment:
         system = with_values(self.system, {**self.parameters, **chosen})
         q, v = self._start(system, values)
         if self.project:
+            from dalembert.simulate.entry import default_start
+
             t = float(self.options.get("t", 0.0))
             moving = _in_time(system)
-            q = moving.neutral() if q is None else q
+            q = default_start(moving) if q is None else q
             if moving is not system:
                 moving.begin_at(np.asarray(q, dtype=float), t)
             q, v = moving.project(q, np.zeros(moving.nv) if v is None else v, t)
@@ -201,8 +203,10 @@ def _named(system: Any, fixed: Any, values: Mapping[str, Any], letter: str) -> A
         named, fixed = {**fixed, **named}, None
     if not named:
         return fixed
+    from dalembert.simulate.entry import default_start
+
     moving = _in_time(system)
-    start = (moving.neutral() if letter == "q" else np.zeros(moving.nv)) if fixed is None else fixed
+    start = (default_start(moving) if letter == "q" else np.zeros(moving.nv)) if fixed is None else fixed
     start = np.array(start, dtype=float)
     names = moving.configuration_names if letter == "q" else moving.coordinates
     places = {name: k for k, name in enumerate(names)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -17,6 +17,7 @@ from dalembert.model.mechanism.parts import (
     Joint,
     Limits,
     Loop,
+    Pose,
     Spring,
     Tendon,
     Visual,
@@ -50,6 +51,8 @@ class Draft:
         Whether every root body has its joint to the ground already; where not, the Builder adds "root_joint".
     initial
         Where the file puts bodies that float, by the name of their free joint.
+    poses
+        Configurations by name: coordinates by joint.
     """
 
     name: str
@@ -69,6 +72,7 @@ class Draft:
     left_out: dict[str, list[XmlElement]] = field(default_factory=dict)
     rooted: bool = False
     initial: dict[str, Placement] = field(default_factory=dict)
+    poses: dict[str, dict[str, tuple[float, ...]]] = field(default_factory=dict)
     taken: dict[str, dict[str, int]] = field(default_factory=dict)
 
     def leave_out(self, element: XmlElement, why: str = "") -> None:
@@ -178,7 +182,17 @@ class Draft:
             builder.visual(**_fields(visual))
         for note in self.all_notes():
             builder.note(note)
-        return builder.build(base, order, allow_unphysical, passive, strict=strict)
+        mechanism = builder.build(base, order, allow_unphysical, passive, strict=strict)
+        return replace(mechanism, poses=tuple(self._poses_of(mechanism)))
+
+    def _poses_of(self, mechanism: Mechanism) -> Iterator[Pose]:
+        """Yield the poses, each with the joints that this mechanism has: a held root has none."""
+        sizes = {joint.name: mechanism.index_q(joint.name) for joint in mechanism.joints}
+        for name, values in self.poses.items():
+            known = {
+                joint: x for joint, x in values.items() if joint in sizes and sizes[joint].stop > sizes[joint].start
+            }
+            yield Pose(name, tuple(known.items()))
 
 
 def _fields(part: Any) -> dict[str, Any]:

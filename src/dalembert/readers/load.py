@@ -12,6 +12,7 @@ from dalembert.readers.draft import Draft
 from dalembert.readers.files import Folders, Packages
 from dalembert.readers.mjcf.reader import read_mjcf
 from dalembert.readers.sdf.reader import read_sdf
+from dalembert.readers.srdf import read_poses
 from dalembert.readers.urdf.reader import read_urdf
 from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
 
@@ -101,7 +102,17 @@ def _read(
             f"{root.source}: files that begin with <{shortened(root.tag)}> are not read, but {known}"
         )
     draft = FORMATS[root.tag](root, Folders.of(path, packages))
+    if root.tag == "robot":
+        _add_poses(draft, path)
     return _built(draft, root.tag, base, passive, allow_unphysical, strict)
+
+
+def _add_poses(draft: Draft, path: Path) -> None:
+    """Add the poses of the SRDF file beside a URDF file; one that cannot be read is a note."""
+    try:
+        draft.poses |= read_poses(path)
+    except (ModelError, OSError) as error:
+        draft.notes.append(f"poses are left out: {shortened(str(error), 300)}")
 
 
 def _built(draft: Draft, kind: str, base: str, passive: bool | str, allow_unphysical: bool, strict: bool) -> Mechanism:

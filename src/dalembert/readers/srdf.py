@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from dalembert.errors import ModelError
 from dalembert.readers.xml_tree import numbers, read_xml
 
 Pose = dict[str, tuple[float, ...]]
@@ -23,10 +22,10 @@ def srdf_of(model: Path) -> Path | None:
 
 
 def read_poses(model: Path) -> dict[str, Pose]:
-    """Return the poses of a robot file by name; several groups may have parts of one pose."""
+    """Return the poses of a robot file by name, none without an SRDF file; several groups may have parts of one pose."""
     file = srdf_of(model)
     if file is None:
-        raise ModelError(f"{model} has no poses by name: there is no .srdf file beside it; give coordinates by name")
+        return {}
     poses: dict[str, Pose] = {}
     for state in read_xml(file).all("group_state"):
         pose = poses.setdefault(state.attribute("name"), {})

@@ -15,13 +15,13 @@ from dalembert.errors import DalembertError, ModelError, scene_words
 from dalembert.friction import Bounded, Dry, Hyperbolic, JointFriction, StaticKinetic, Stribeck, Tabulated
 from dalembert.model.constraints import KINDS as CONSTRAINTS
 from dalembert.model.mechanism.builder import Builder
+from dalembert.model.mechanism.joint_values import put_values
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import Source
 from dalembert.names import lookup, near_matches
 from dalembert.readers import load
 from dalembert.readers.file_keys import TomlLines, entries, key_of
 from dalembert.readers.files import Folders, Packages, read_file, read_text
-from dalembert.readers.srdf import read_poses
 from dalembert.scenes.formulas import (
     StateNames,
     number,
@@ -408,7 +408,7 @@ class Scene:
                 with self.at("start", which, name):
                     place = index(name)
                     values = self._vector(value) if isinstance(value, tuple) else (self._number(value),)
-                    _put(array, place, values, name, m)
+                    put_values(m, array, place, name, values)
         if not table.assemble:
             q = m.normalize(q)
             return self._on_ground(q) if table.on_ground else q, v
@@ -434,9 +434,9 @@ class Scene:
         return 0.0 if self.content.simulate is None else self._number(self.content.simulate.start)
 
     def _pose(self) -> Array:
-        """Return the configuration before coordinates are named: zero, inside of limits that are stops; the pose."""
+        """Return the configuration before coordinates are named: the file's, inside of limits that are stops; or the pose by name."""
         m, content = self.mechanism, self.content
-        q, places = m.neutral(), m.manifold
+        q, places = m.pose(), m.manifold
         stopped = {name for stop in content.stop for name in (stop.joints or [joint.name for joint in m.joints])}
         for i, joint in enumerate(m.joints):
             place = slice(int(places.q_start[i]), int(places.q_start[i + 1]))
@@ -446,12 +446,12 @@ class Scene:
         if content.start.pose is None:
             return q
         with self.at("start", "pose"):
-            if content.model is None:
-                raise ModelError("a pose by name is that of a robot file: [model]")
-            pose = lookup(content.start.pose, read_poses(self._file(content.model.file)), "pose")
-            for name, values in pose.items():
-                if any(joint.name == name for joint in m.joints):
-                    _put(q, m.index_q(name), values, name, m)
+            if not m.poses:
+                raise ModelError(
+                    f"{m.name!r} has no poses by name: no keyframes, no .srdf file beside it; give coordinates by name"
+                )
+            for name, values in lookup(content.start.pose, {pose.name: pose for pose in m.poses}, "pose").values:
+                put_values(m, q, m.index_q(name), name, values)
             return q
 
     def _on_ground(self, q: Array) -> Array:
@@ -554,14 +554,3 @@ def _is_needed(field: Any) -> bool:
     from dataclasses import MISSING
 
     return field.default is MISSING and field.default_factory is MISSING
-
-
-def _put(array: Array, place: slice, values: Any, name: str, mechanism: Mechanism) -> None:
-    """Write the coordinates of a joint; an angle stands for the cosine and sine of a continuous one."""
-    size = place.stop - place.start
-    continuous = any(joint.name == name and joint.kind == "continuous" for joint in mechanism.joints)
-    if len(values) == 1 and size == 2 and continuous:
-        values = (np.cos(values[0]), np.sin(values[0]))
-    if len(values) != size:
-        raise ModelError(f"{name!r} has {size} coordinates, not {len(values)}")
-    array[place] = values

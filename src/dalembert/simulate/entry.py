@@ -227,7 +227,8 @@ def simulate(
     duration, t
         Length of the run and its start, seconds.
     q, v
-        Initial configuration (nq,) and velocity (nv,); of a mechanism neutral and at rest by default. A state that
+        Initial configuration (nq,) and velocity (nv,); q may be the name of a mechanism's pose ("home"). By default
+        a mechanism is at rest where its file draws it (`mechanism.pose()`), else neutral. A state that
         misses the constraints by less than 1e-6 of its size is put onto them, one that misses them by more is refused
         (`mechanism.assemble` closes loops). Of a `Tableau` or `DAE`: the unknowns x and their rates.
     force
@@ -285,6 +286,7 @@ def simulate(
         "breaks": breaks, "event_tolerance": event_tolerance, "on_step": on_step, "file": file, "progress": progress,
     }  # fmt: skip
     kind = kind_of(system)
+    q = named_start(system, q) if isinstance(q, str) else q
     _refuse_friction(system, friction)
     if kind == "implicit" or known is not None:
         from dalembert.simulate.implicit import simulate_implicit
@@ -535,12 +537,24 @@ VELOCITY_ADVICE = (
 """What to do about initial velocities that violate constraints, in Python and in a scene."""
 
 
+def default_start(system: Any) -> Array:
+    """Return where a run starts by itself: where the file draws a mechanism, else the neutral configuration."""
+    return system.pose() if hasattr(system, "pose") else system.neutral()
+
+
+def named_start(system: Any, name: str) -> Array:
+    """Return the configuration of a name, which mechanisms have."""
+    if not hasattr(system, "pose"):
+        raise ModelError(f"q={name!r}: poses by name are those of a mechanism; give numbers", subject="q")
+    return system.pose(name)
+
+
 def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Array]:
     """Return the initial state on the constraints, or refuse it with the row that it misses."""
     from dalembert.model.mechanism.constraint_rows import refuse_turning_rows
     from dalembert.model.mechanism.mechanism import Mechanism
 
-    q = system.neutral() if q is None else finite_vector(q, system.configuration_names, "q")
+    q = default_start(system) if q is None else finite_vector(q, system.configuration_names, "q")
     if not isinstance(system, Mechanism):
         system.begin_at(q, t)
     v = np.zeros(system.nv) if v is None else finite_vector(v, system.coordinates, "v")

@@ -234,8 +234,8 @@ def _picture_of_mechanism(m: Mechanism, q: Any, overlay: Sequence[Any], forces: 
 
 
 def natural(m: Mechanism) -> Array:
-    """Return a configuration worth looking at: the neutral one, with its loops closed where that is possible."""
-    q = m.neutral()
+    """Return a configuration worth looking at: the file's, or the neutral one, with its loops closed if possible."""
+    q = m.pose()
     if not m.all_constraints:
         return q
     try:

@@ -123,7 +123,7 @@ def _start(mechanism: Mechanism, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray
     """Return where the unit starts: on the loops, with a velocity that they allow."""
     v = np.zeros(mechanism.nv) if v is None else np.asarray(v, dtype=float)
     if q is None:
-        q = mechanism.assemble(mechanism.neutral()).q if mechanism.names else mechanism.neutral()
+        q = mechanism.assemble().q if mechanism.names else mechanism.pose()
     return mechanism.project(q, v)
 
 

@@ -253,7 +253,7 @@ def _speed(mechanism: Mechanism, q: Array, v: Array, t: float, free: Array) -> t
 
 def equilibrium(mechanism: Mechanism, q: Any, torque: Any, t: float) -> Equilibrium:
     """Close the loops, go down the potential along the constraints, then balance the forces by Newton's method."""
-    start = mechanism.manifold.neutral() if q is None else floats(q, "q")
+    start = mechanism.pose() if q is None else floats(q, "q")
     assembly = mechanism.assemble(start, t=t)
     if not assembly.ok:
         raise SolvabilityError(f"no equilibrium: the loops {assembly}")

@@ -6,6 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Any
 
+import numpy as np
+
+from dalembert.checks import floats
 from dalembert.errors import ModelError, advised
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
@@ -17,6 +20,7 @@ from dalembert.model.mechanism.parts import (
     Frame,
     Joint,
     Loop,
+    Pose,
     Source,
     Spring,
     Tendon,
@@ -212,6 +216,7 @@ class Builder:
         self.couplings: dict[str, Coupling] = {}
         self.loops: dict[str, Loop] = {}
         self.visuals: list[Visual] = []
+        self.poses: dict[str, Pose] = {}
         self.notes: list[str] = []
 
     def body(
@@ -414,6 +419,14 @@ class Builder:
         shade = make_color(color, what, source)
         self.visuals.append(Visual(str(body), kind, numbers, where, shade, str(file), source))
 
+    def pose(self, name: str, values: Mapping[str, Any], source: Source | None = None) -> None:
+        """Give a configuration a name: coordinates by joint, the others at zero.
+
+        `mechanism.pose(name)` returns it, `da.simulate(mechanism, duration, name)` starts there.
+        """
+        numbers = tuple((str(joint), _pose_values(name, joint, value, source)) for joint, value in values.items())
+        _add(self.poses, name, "pose", source, lambda: Pose(name, numbers, source))
+
     def note(self, text: str) -> None:
         """Add a remark that `print(mechanism)` shows."""
         self.notes.append(text if isinstance(text, str) else str(text))
@@ -449,6 +462,9 @@ class Builder:
         notes = check(self, ordered, ground, strict, allow_unphysical)
         for visual in self.visuals:
             lookup(visual.body, {ground: None} | dict.fromkeys(self.bodies), "body (of a visual)", visual.source)
+        for pose in self.poses.values():
+            for joint, _ in pose.values:
+                lookup(joint, {each.name: None for each in ordered}, f"joint (of pose {pose.name!r})", pose.source)
         return Mechanism(
             name=self.name,
             bodies=tuple(self.bodies[joint.child] for joint in ordered),
@@ -466,7 +482,18 @@ class Builder:
             source=self.source,
             tendons=tuple(self.tendons.values()),
             visuals=tuple(self.visuals),
+            poses=tuple(self.poses.values()),
         )
+
+
+def _pose_values(pose: Any, joint: Any, value: Any, source: Source | None) -> tuple[float, ...]:
+    """Return a joint's coordinates in a pose, from a number or some."""
+    numbers = np.atleast_1d(floats(value, f"joint {joint!r} of pose {pose!r}"))
+    if numbers.ndim > 1 or not np.isfinite(numbers).all():
+        raise ModelError(
+            f"pose {pose!r}: joint {joint!r} has a number, or some, that are finite; not {value!r}", source
+        )
+    return tuple(map(float, numbers))
 
 
 def _grounds() -> Iterator[str]:

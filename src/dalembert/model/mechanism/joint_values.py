@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,25 @@ if TYPE_CHECKING:
     from jaxtyping import Float
 
     from dalembert.model.mechanism.mechanism import Mechanism
+
+
+def configuration(mechanism: Mechanism, values: Mapping[str, Sequence[float]]) -> Float[Array, " nq"]:
+    """Return the configuration of coordinates by joint, the others at zero."""
+    q = mechanism.neutral()
+    for name, numbers in values.items():
+        put_values(mechanism, q, mechanism.index_q(name), name, numbers)
+    return mechanism.normalize(q)
+
+
+def put_values(mechanism: Mechanism, array: Array, place: slice, name: str, values: Sequence[float]) -> None:
+    """Write a joint's values into its place; an angle stands for the cosine and sine of a continuous one."""
+    size = place.stop - place.start
+    continuous = any(joint.name == name and joint.kind == "continuous" for joint in mechanism.joints)
+    if len(values) == 1 and size == 2 and continuous:
+        values = (np.cos(values[0]), np.sin(values[0]))
+    if len(values) != size:
+        raise ModelError(f"{name!r} has {size} coordinates, not {len(values)}")
+    array[place] = values
 
 
 def per_velocity(mechanism: Mechanism, word: str) -> Float[Array, " nv"]:

@@ -19,7 +19,19 @@ from dalembert.first_use import FMI_BRIDGE, MJCF_BRIDGE, PICTURES
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism import assemble, calls, constraint_rows, joint_values, precision, project, solve
 from dalembert.model.mechanism.manifold import Manifold
-from dalembert.model.mechanism.parts import Actuator, Body, Coupling, Frame, Joint, Loop, Spring, Tendon, Visual
+from dalembert.model.mechanism.parts import (
+    FILE_POSE,
+    Actuator,
+    Body,
+    Coupling,
+    Frame,
+    Joint,
+    Loop,
+    Pose,
+    Spring,
+    Tendon,
+    Visual,
+)
 from dalembert.model.mechanism.tree_text import as_html, as_text, content_key
 from dalembert.model.mechanism.validation import checked_gravity
 from dalembert.model.requests import RouteTable, route_table
@@ -79,6 +91,8 @@ class Mechanism:
         The file it was read from, or None.
     visuals
         Shapes, meshes and colours that bodies are drawn with; no part of `content`.
+    poses
+        Configurations with a name, see `pose`; no part of `content`.
 
     Notes
     -----
@@ -102,6 +116,7 @@ class Mechanism:
     source: str | None = None
     tendons: tuple[Tendon, ...] = ()
     visuals: tuple[Visual, ...] = ()
+    poses: tuple[Pose, ...] = ()
 
     def __post_init__(self) -> None:
         seen = {self.ground}
@@ -210,6 +225,18 @@ class Mechanism:
     def neutral(self) -> Float[Array, " nq"]:
         """Return the configuration in which every joint is at zero."""
         return self.manifold.neutral()
+
+    def pose(self, name: str | None = None) -> Float[Array, " nq"]:
+        """Return a configuration by name: a keyframe of MJCF, a group state of SRDF, or one given to `Builder.pose`.
+
+        Without a name it is where the file draws the model ("file"), and `neutral` where no file says so. Joints that
+        a pose leaves out are at zero.
+        """
+        poses = {pose.name: pose for pose in self.poses}
+        if name is None and FILE_POSE not in poses:
+            return self.neutral()
+        pose = lookup(FILE_POSE if name is None else name, poses, "pose")
+        return joint_values.configuration(self, dict(pose.values))
 
     def random(self, rng: Any = None, size: Any = None) -> Float[Array, "*batch nq"]:
         """Return configurations uniform within the limits; `rng` is a seed or generator, `size` samples of them.
@@ -653,7 +680,7 @@ class Mechanism:
         return assemble.assemble(self, q, v, hold, t, rng)
 
     def equilibrium(self, q: Any = None, torque: Any = None, t: float = 0.0) -> Equilibrium:
-        """Find a position of rest near a configuration (the neutral one by default), under constant joint forces.
+        """Find a position of rest near a configuration (by default `pose()`), under constant joint forces.
 
         Loops are closed first. Goes down the potential along the constraints, so that it ends where a mechanism with
         dampers would come to rest; `stable` and `stiffness` tell what was found. Raises `SolvabilityError` where
@@ -968,7 +995,7 @@ class Mechanism:
             Where to write it: "page.html" is one self-contained page with a camera that can be moved, "robot.svg" a
             drawing, "robot.png" a picture (extra `view`). Without a path the page is opened.
         q : (nq,) or (N, nq)
-            A configuration; further ones are drawn pale over it. By default the neutral one with its loops closed.
+            A configuration; further ones are drawn pale over it. By default `pose()` with its loops closed.
         options
             `title`, `caption`, `view` (the direction from which one looks, three numbers), `meshes=False` (draws no
             meshes), `forces=False` (marks no constraints).
@@ -991,7 +1018,7 @@ class Mechanism:
         Parameters
         ----------
         q : (nq,)
-            Where to begin; by default the neutral configuration with its loops closed.
+            Where to begin; by default `pose()` with its loops closed.
         options
             `port`, `host` ("127.0.0.1": nobody else can look; anything else needs the `token` that is printed),
             `block` (wait until the viewer is closed).

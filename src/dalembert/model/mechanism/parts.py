@@ -224,3 +224,25 @@ VISUALS = {
     "mesh": ("scale along x", "along y", "along z"),
 }
 """Kinds of visuals, and what their numbers are."""
+
+
+FILE_POSE = "file"
+"""Name of the pose in which a file draws its model; other poses have names that the file gives them."""
+
+
+@dataclass(frozen=True)
+class Pose:
+    """A configuration with a name.
+
+    Attributes
+    ----------
+    name
+        What it is called: `FILE_POSE`, a keyframe of MJCF, a group state of SRDF, or a name of one's own.
+    values
+        Joints and their coordinates; an angle stands for the cosine and sine of a continuous joint. Joints that are
+        not named are at zero.
+    """
+
+    name: str
+    values: tuple[tuple[str, tuple[float, ...]], ...]
+    source: Source | None = None

@@ -25,7 +25,7 @@ from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
 
 
 DROPPED = {
-    "visual", "statistic", "size", "sensor", "keyframe", "custom", "contact", "texture", "skin", "light",
+    "visual", "statistic", "size", "sensor", "custom", "contact", "texture", "skin", "light",
     "camera", "rgba", "headlight", "lengthrange", "extension", "map", "deformable", "layer",
 }  # fmt: skip
 """Elements that say nothing about rigid bodies; named in the notes, and not handed on. <deformable> may hold skins."""
@@ -46,6 +46,9 @@ REFUSED = {
     "model": ATTACHED,
 }
 """Elements that would change the mechanism if they were dropped, and what to do instead."""
+
+UNREAD = {"geom": (), "material": ("texture",), "key": ("act", "ctrl", "mpos", "mquat")}
+"""Attributes that are not handed on, by element: of a keyframe those whose sizes depend on what is dropped."""
 
 OF_PLUGINS = ("plugin", "instance", "actdim", "dyntype")
 """Attributes of an actuator that only its plugin reads."""
@@ -115,8 +118,7 @@ class Flat:
         self.count += times
         if self.count > MOST_BODIES * 5:
             raise element.error(f"more than {MOST_BODIES * 5} elements, with <replicate> counted")
-        dropped = () if element.tag == "geom" else ("texture",) if element.tag == "material" else ("material",)
-        self._line(element, f"<{element.tag}{_words(_attributes(element, dropped))}>")
+        self._line(element, f"<{element.tag}{_words(_attributes(element, UNREAD.get(element.tag, ('material',))))}>")
         for child in element.children:
             if child.tag == "plugin" and element.tag == "mesh":
                 self.made[_file_name(element)] = self._plugin_name(child)

@@ -40,7 +40,9 @@ def mujoco_joint(compiled: CompiledModel, j: int, parent: str, child: str, X: Pl
     if kind in ("revolute", "prismatic"):
         placed = placed @ moved(kind, axis, -reference)
         if reference:
-            draft.notes.append(f"{source}: qpos0 = {reference:g} is where the file draws it; `neutral` is at 0")
+            draft.notes.append(
+                f"{source}: qpos0 = {reference:g} is where the file draws it (`pose`); `neutral` is at 0"
+            )
     _note_polynomials(compiled, j, dof, source)
     stiffness, rest = _spring(compiled, j, kind, nv)
     return Joint(

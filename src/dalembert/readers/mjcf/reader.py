@@ -14,13 +14,13 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import Body, Frame, Joint, Source, Visual
+from dalembert.model.mechanism.parts import FILE_POSE, Body, Frame, Joint, Source, Visual
 from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
 from dalembert.readers.mjcf.compiled_model import Flat, compiled
 from dalembert.readers.mjcf.couplings import add_actuators, add_equalities, add_tendons
-from dalembert.readers.mjcf.joints import mujoco_joint
+from dalembert.readers.mjcf.joints import KINDS, mujoco_joint
 from dalembert.readers.xml_tree import XmlElement
 from dalembert.types import Array
 
@@ -62,6 +62,7 @@ def read_mjcf(root: XmlElement, folders: Folders) -> Draft:
     if model.nbody < 2:
         raise root.error("no <body>: there is nothing to move")
     reading.bodies()
+    reading.poses()
     reading.sites()
     reading.visuals(flat.drawn)
     add_equalities(reading)
@@ -137,6 +138,28 @@ class CompiledModel:
                 self.draft.joints.append(mujoco_joint(self, j, parent, child, X))
                 parent, X = child, Placement()
             self.draft.bodies.append(Body(name, _inertia(model, i), source, self._compensation(i, name)))
+
+    def poses(self) -> None:
+        """Add where the file draws the model, `qpos0`, and its keyframes; velocities of those are left out."""
+        model, draft = self.model, self.draft
+        if model.njnt:
+            draft.poses[FILE_POSE] = self._pose(model.qpos0)
+        for k in range(model.nkey):
+            name = draft.new_name("pose", model.key(k).name or f"key {k}")
+            draft.poses[name] = self._pose(model.key_qpos[k])
+            if np.any(model.key_qvel[k]):
+                draft.notes.append(f"keyframe {name!r}: its velocities are left out; it is a pose (`mechanism.pose`)")
+
+    def _pose(self, qpos: Array) -> dict[str, tuple[float, ...]]:
+        """Return coordinates by joint: quaternions as [x y z w], hinges and sliders as they are."""
+        values: dict[str, tuple[float, ...]] = {}
+        for j, name in enumerate(self.names["joint"]):
+            kind, at = KINDS[int(self.model.jnt_type[j])], int(self.model.jnt_qposadr[j])
+            x = qpos[at : at + {"free": 7, "spherical": 4}.get(kind, 1)]
+            if kind in ("free", "spherical"):
+                x = np.concatenate([x[:-4], np.roll(x[-4:], -1)])
+            values[name] = tuple(map(float, x))
+        return values
 
     def sites(self) -> None:
         """Add sites as frames."""

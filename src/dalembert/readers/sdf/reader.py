@@ -12,7 +12,7 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError, advised
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import Body, Frame, Joint, Source, Visual
+from dalembert.model.mechanism.parts import FILE_POSE, Body, Frame, Joint, Source, Visual
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
@@ -367,9 +367,13 @@ class _Reading:
         for name in spanning.roots:
             wanted = "root_joint" if len(spanning.roots) == 1 else f"{name}_root_joint"
             draft.joints.append(self._root(name, "free", draft.new_name("joints", wanted)))
-            draft.initial[wanted] = self.places[name]
-            x, y, z = self.places[name].position
-            draft.notes.append(f"{name!r} floats; the file puts it at ({x:g}, {y:g}, {z:g}), `neutral` at the origin")
+            place = draft.initial[wanted] = self.places[name]
+            x, y, z = place.position
+            file = draft.poses.setdefault(FILE_POSE, {})
+            file[wanted] = (float(x), float(y), float(z), *map(float, place.quaternion()))
+            draft.notes.append(
+                f"{name!r} floats; the file puts it at ({x:g}, {y:g}, {z:g}) (`pose`), `neutral` at the origin"
+            )
         for joint in spanning.loops:
             draft.loops.append(as_loop(joint))
             if any((*joint.damping, *joint.friction, *joint.stiffness)):
