@@ -97,5 +97,5 @@ def test_poses_of_ones_own_and_mistakes_in_them():
 
 
 def test_poses_of_a_lagrangian_are_refused_by_name():
-    with pytest.raises(ModelError, match="q='home'.*those of a mechanism"):
+    with pytest.raises(ModelError, match=r"q='home'.*those of a mechanism"):
         da.simulate(two_blocks(), 0.1, "home")

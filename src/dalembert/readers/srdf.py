@@ -22,7 +22,7 @@ def srdf_of(model: Path) -> Path | None:
 
 
 def read_poses(model: Path) -> dict[str, Pose]:
-    """Return the poses of a robot file by name, none without an SRDF file; several groups may have parts of one pose."""
+    """Return the poses of a robot file by name, none without SRDF; several groups may have parts of one pose."""
     file = srdf_of(model)
     if file is None:
         return {}

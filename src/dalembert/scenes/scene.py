@@ -434,7 +434,7 @@ class Scene:
         return 0.0 if self.content.simulate is None else self._number(self.content.simulate.start)
 
     def _pose(self) -> Array:
-        """Return the configuration before coordinates are named: the file's, inside of limits that are stops; or the pose by name."""
+        """Return the configuration before coordinates are named: the file's, within stops; or that of the pose."""
         m, content = self.mechanism, self.content
         q, places = m.pose(), m.manifold
         stopped = {name for stop in content.stop for name in (stop.joints or [joint.name for joint in m.joints])}
