@@ -10,12 +10,13 @@ import threading
 from importlib.util import find_spec
 from pathlib import Path
 
+import jaxtyping
 from hypothesis import HealthCheck, settings
 from jaxtyping import Bool, Float, Int, install_import_hook
 from jaxtyping import _import_hook as import_hook
 from jaxtyping._import_hook import JaxtypingTransformer
 
-import tests.shape_checks  # noqa: F401 - the hook finds the checker as an attribute of the package
+from tests import shape_checks
 
 os.environ.setdefault("MPLBACKEND", "Agg")
 os.environ.setdefault("DALEMBERT_OPTIMIZE", "0")  # most kernels of the tests run a few times; the bits are the same
@@ -73,6 +74,7 @@ def has_shapes(annotations: list[ast.expr | None]) -> bool:
 
 
 import_hook.JaxtypingTransformer = CheckedFunctions
+jaxtyping.jaxtyped = shape_checks.checked_once  # what the hook writes above functions and classes
 
 
 def checked_modules() -> list[str]:
