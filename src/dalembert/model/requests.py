@@ -201,9 +201,11 @@ def route_table(mechanism: Mechanism, what: str) -> RouteTable:
 
 
 def plain(value: Any) -> Any:
-    """Return arrays and lists as tuples: something that can be a key, written out in full."""
+    """Return arrays, lists and tables as tuples: something that can be a key, written out in full."""
     if isinstance(value, np.ndarray):
         value = value.tolist()
+    if isinstance(value, Mapping):
+        value = sorted(value.items())
     return tuple(plain(item) for item in value) if isinstance(value, list | tuple) else value
 
 

@@ -119,9 +119,10 @@ SOLVES = (
     Request(
         "joint_forces",
         _later("joint_forces"),
-        "q, v, tau, t -> joint_forces (k, 6), acceleration, multipliers (m,), status (1,): forward dynamics, and the "
-        "wrench [force; moment] of every joint, loop, constraint between frames and spring",
-        {"route": "auto", "metric": None, "dtype": "float64", "axes": "child", "joints": None},
+        "q, v, tau, t -> joint_forces (k, 6), acceleration, multipliers (m,), status (1,), unique (k, 6): forward "
+        "dynamics, the wrench [force; moment] of every joint, loop, constraint between frames and spring, and 1 where "
+        "the constraints determine a component",
+        {"route": "auto", "metric": None, "dtype": "float64", "axes": "child", "joints": None, "flexible": None},
     ),
     Request(
         "joint_forces_of_motion",

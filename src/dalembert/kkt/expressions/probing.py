@@ -98,7 +98,7 @@ def _dependences(
     free = [rank_here for rank_here in ranks if rank_here < A.shape[2]]
     rank = max(free if moves and free else ranks, default=0)
     generic = [B for B, rank_here in zip(rows, ranks, strict=True) if rank_here == rank]
-    kept = _chosen(generic, rank)
+    kept = sorted(rows_of_rank(generic, rank))
     rest = [i for i in range(m) if i not in kept]
     largest = np.zeros((len(rest), rank))
     for B in generic:
@@ -109,7 +109,7 @@ def _dependences(
     return tuple(i in rest for i in range(m)), tuple(() if i in small else parts.get(i, ()) for i in range(m))
 
 
-def _chosen(rows: list[Array], rank: int) -> list[int]:
+def rows_of_rank(rows: list[Array], rank: int) -> list[int]:
     """Return `rank` rows whose least pivot among all probes is largest, one after another (pivoted Gram-Schmidt)."""
     rests, kept = [B.copy() for B in rows], list[int]()
     for _ in range(rank):
@@ -120,7 +120,7 @@ def _chosen(rows: list[Array], rank: int) -> list[int]:
             unit = B[kept[-1]] / (np.linalg.norm(B[kept[-1]]) or 1.0)
             for _ in range(2):
                 B -= np.outer(B @ unit, unit)
-    return sorted(kept)
+    return kept
 
 
 def _small(spectrum: Array) -> int:

@@ -41,6 +41,14 @@ def length_of(mechanism: Mechanism) -> float:
     return float(np.sqrt(second / mass)) if mass > 0.0 and second > 0.0 else mechanism.reach
 
 
+def even_roots(mechanism: Mechanism) -> Array:
+    """Return what weighs wrenches where all joints give way alike, (k, 6): springs are given, and weigh nothing."""
+    table = transmissions(mechanism)
+    even = np.tile(np.repeat([1.0, 1.0 / length_of(mechanism)], 3), (len(table), 1))
+    even[[at.group == "spring" for at in table]] = 0.0
+    return even
+
+
 def chosen_members(
     mechanism: Mechanism, W: Array, T: Array, several: Array, flexible: Mapping[str, Any] | None, held: Array
 ) -> tuple[Array, Array]:
@@ -68,8 +76,7 @@ def _chosen(
     mechanism: Mechanism, W: Array, T: Array, several: Array, flexible: Mapping[str, Any] | None
 ) -> tuple[Array, Array]:
     """Return the choice among members that are not held."""
-    even = np.tile(np.repeat([1.0, 1.0 / length_of(mechanism)], 3), (W.shape[1], 1))
-    even[[at.group == "spring" for at in transmissions(mechanism)]] = 0.0
+    even = even_roots(mechanism)
     roots = None if flexible is None else np.sqrt(compliances(mechanism, flexible))
     count, r = T.shape[:2]
     z, free, widest = np.zeros((count, r)), np.zeros((count, r, r)), 0
@@ -124,6 +131,8 @@ def six_stiffnesses(name: str, stiffness: Any) -> Array:
     ]
     if len(parts) == 1 and parts[0].shape == (6,):
         six = parts[0]
+    elif len(parts) == 6 and all(x.shape == () for x in parts):
+        six = np.array(parts, dtype=float)
     elif len(parts) == 1 and parts[0].ndim == 0:
         six = np.array([*np.full(3, float(parts[0])), *np.full(3, np.inf)])
     elif len(parts) == 2 and all(x.shape in ((), (3,)) for x in parts):

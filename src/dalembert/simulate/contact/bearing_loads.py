@@ -120,7 +120,7 @@ class BearingLoads:
         tau = np.tile(w.force, (k + 1, 1))
         tau[1:] += rows
         q, v, t = np.tile(w.q, (k + 1, 1)), np.tile(w.v, (k + 1, 1)), np.full((k + 1, 1), float(w.time[0]))
-        wrenches, a, _, status = self.kernel(q, v, tau, t)
+        wrenches, a, _, status, _ = self.kernel(q, v, tau, t)
         if (status > Status.ILL_CONDITIONED).any():
             raise SolvabilityError(
                 f"at t = {t[0, 0]:.9g} s bearings have no loads that are certain: {Status(int(status.max())).message}"

@@ -140,6 +140,14 @@ class Tracing:
         columns = [self.in_frames([row[k] for row in self.A]) for k in range(self.mechanism.nv)]
         return [[column[i] for column in columns] for i in range(len(self.A))]
 
+    @cached_property
+    def row_sums(self) -> RedundantRows:
+        """Implied rows as sums of kept ones, from A alone; coordinates are scaled by masses that are usual."""
+        masses = np.median([np.diag(M) for M, _, _ in closed_matrices(self.mechanism)], axis=0)
+        d = np.where(masses > 0, masses, masses.max(initial=0.0) or 1.0) ** -0.5
+        scaled = [[mul(x, float(scale)) for x, scale in zip(row, d, strict=True)] for row in self.kept_A]
+        return RedundantRows.of(_gram(scaled), self.needs)
+
     def in_frames(self, c: list[Scalar]) -> list[Scalar]:
         """Return right sides of the user's rows in these axes."""
         return self.tree_rows.from_world(c) if self.turns else c
@@ -375,13 +383,9 @@ def _unheld(setting: Tracing, b: list[Scalar], driven: list[int]) -> ca.Function
 
 def _least(setting: Tracing, mu: Vector) -> list[Scalar]:
     """Return the least multipliers of all rows that do what mu does at the kept ones."""
-    needs, m = setting.needs, len(setting.mechanism.names)
-    if any(needs.sums):
-        masses = np.median([np.diag(M) for M, _, _ in closed_matrices(setting.mechanism)], axis=0)
-        d = np.where(masses > 0, masses, masses.max(initial=0.0) or 1.0) ** -0.5
-        scaled = [[mul(x, float(scale)) for x, scale in zip(row, d, strict=True)] for row in setting.kept_A]
-        mu = RedundantRows.of(_gram(scaled), needs).spread(mu)
-    return dense(mu, m)
+    if any(setting.needs.sums):
+        mu = setting.row_sums.spread(mu)
+    return dense(mu, len(setting.mechanism.names))
 
 
 def _leaves_open(mechanism: Mechanism, rows: Sequence[int], passive: list[int]) -> bool:

@@ -14,7 +14,7 @@ child.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -31,6 +31,7 @@ from dalembert.model.joints import KINDS, as_expression
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.model.mechanism.transmissions import AXES, Transmission, transmissions
 from dalembert.names import lookup
+from dalembert.status import Status
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.rigid import Rigid, inertial_force, momentum
 from dalembert.tree.algebra.screws import Pair, Pose
@@ -40,6 +41,7 @@ from dalembert.tree.algorithms.dynamics import REST, articulated_factor, status_
 from dalembert.tree.algorithms.inverse import LinkMotion, accelerations, body_forces
 from dalembert.tree.algorithms.kinematics import columns, poses, vector, velocities
 from dalembert.tree.algorithms.passive import joint_resistance, lift_ends, spring_ends, spring_forces
+from dalembert.tree.block import wrench_members as members
 from dalembert.tree.block.articulated_system import scaled
 from dalembert.tree.block.row_forces import TreeMotion
 from dalembert.tree.prepared.configuration import Posed, inward, pair_add, pose_tree
@@ -166,6 +168,12 @@ def link_sums(tree: Tree, needed: dict[int, Pair]) -> list[Pair]:
     return sums
 
 
+def check_axes(axes: str) -> None:
+    """Refuse axes that are none."""
+    if axes not in AXES:
+        raise ModelError(f"axes={axes!r}: joint forces are told in the axes of {', '.join(map(repr, AXES))}")
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # A mechanism at a state: what acts on its bodies, and the wrenches of all transmissions in the axes of one's choice.
 
@@ -186,6 +194,8 @@ class Wrenches:
         Further forces that bodies need, by the number of the body, in the frame of its link.
     massive
         Whether masses, gravity and springs count.
+    ends
+        Forces of unit multipliers by constraint, made once for all multipliers of the state.
     """
 
     mechanism: Mechanism
@@ -197,6 +207,7 @@ class Wrenches:
     lam: list[Scalar] = field(default_factory=list)
     outer: dict[int, Pair] = field(default_factory=dict)
     massive: bool = True
+    ends: dict[str, Any] = field(default_factory=dict)
 
     @cached_property
     def rows(self) -> list[list[tuple[str, Pair]]]:
@@ -209,7 +220,9 @@ class Wrenches:
             lam = self.rows_at.from_world(constraint, self.lam[first : first + count])
             first += count
             ends: list[tuple[str, Pair]] = []
-            for force, row in zip(lam, row_ends(self.rows_at, constraint), strict=True):
+            if constraint.label not in self.ends:
+                self.ends[constraint.label] = row_ends(self.rows_at, constraint)
+            for force, row in zip(lam, self.ends[constraint.label], strict=True):
                 parts = [(name, scaled(force, F)) for name, F in row]
                 ends = [(n, pair_add(x, y)) for (n, x), (_, y) in zip(ends, parts, strict=True)] if ends else parts
             result.append(ends)
@@ -280,12 +293,15 @@ class Wrenches:
 
     def table(self, loads: LinkLoads | None, joints: Sequence[Transmission], axes: str) -> list[list[Scalar]]:
         """Return force and moment of transmissions, rows of six."""
-        if axes not in AXES:
-            raise ModelError(f"axes={axes!r}: joint forces are told in the axes of {', '.join(map(repr, AXES))}")
+        check_axes(axes)
         bodies = self.bodies(loads)
-        return [self._wrench(at, self.child(at, bodies), axes) for at in joints]
+        return [self.in_axes(at, self.child(at, bodies), axes) for at in joints]
 
-    def _wrench(self, at: Transmission, force: Pair, axes: str) -> list[Scalar]:
+    def of_multipliers(self, lam: list[Scalar]) -> Wrenches:
+        """Return the same state under other multipliers alone: neither masses, springs nor forces from outside."""
+        return replace(self, lam=lam, outer={}, massive=False)
+
+    def in_axes(self, at: Transmission, force: Pair, axes: str) -> list[Scalar]:
         """Return a wrench of the child's axes in those that were asked for, (6,)."""
         if axes == "parent" and at.group == "joint":
             joint = self.mechanism.joints[at.number]
@@ -424,29 +440,78 @@ def of_multipliers(mechanism: Mechanism, axes: str, joints: Any, external: Any) 
     return ca.Function("joint_forces_of_multipliers", inputs, [table], names, ["joint_forces"])
 
 
-def joint_forces(mechanism: Mechanism, route: str, metric: Any, dtype: str, axes: str, joints: Any) -> ca.Function:
-    """Return q, v, tau, t -> joint_forces (k, 6), acceleration, multipliers, status: forward dynamics and wrenches."""
+def joint_forces(
+    mechanism: Mechanism, route: str, metric: Any, dtype: str, axes: str, joints: Any, flexible: Any = None
+) -> ca.Function:
+    """Return q, v, tau, t -> joint_forces (k, 6), acceleration, multipliers, status, unique (k, 6).
+
+    Of redundant rows that is the member that joints with compliance choose, `flexible` or all alike; with a `metric`,
+    which weighs the squares of multipliers, that of the least multipliers.
+    """
     if not mechanism.names:
         return _open_tree(mechanism, route, axes, joints)
     from dalembert.tree.block.constrained import Tracing
     from dalembert.tree.routes.route_table import quickest, routes_to_take
 
-    setting = Tracing.of(mechanism, metric, dtype)
-    return quickest(_joint_forces_by(setting, way, axes, joints) for way in routes_to_take(setting, route))
+    check_axes(axes)
+    if metric is not None and flexible is not None:
+        raise ModelError("metric weighs multipliers, flexible joints store energy: give one of them, not both")
+    setting, stiff = Tracing.of(mechanism, metric, dtype), None if flexible is None else dict(flexible)
+    return quickest(_joint_forces_by(setting, way, axes, joints, stiff) for way in routes_to_take(setting, route))
 
 
-def _joint_forces_by(setting: Tracing, route: TreeRoute, axes: str, joints: Any) -> ca.Function:
+def _joint_forces_by(
+    setting: Tracing, route: TreeRoute, axes: str, joints: Any, flexible: Mapping[str, Any] | None
+) -> ca.Function:
     """Return forward dynamics by one route, with the wrenches that go with it."""
     from dalembert.tree.block.constrained import FORWARD_INPUTS, forward_answer
 
-    answer = forward_answer(setting, route)
+    mechanism, answer = setting.mechanism, forward_answer(setting, route)
     q, v, rows = setting.symbol("q"), setting.symbol("v"), setting.tree_rows.motion
-    wrenches = Wrenches(setting.mechanism, setting.tree, setting.posed, q, v, rows, list(answer.multipliers))
+    lam, status, asked = list(answer.multipliers), answer.status, chosen(mechanism, joints)
+    state = Wrenches(mechanism, setting.tree, setting.posed, q, v, rows, lam)
     loads = LinkLoads(rows.motions, velocities(setting.posed, answer.acceleration), setting.load.links)
-    table = wrenches.table(loads, chosen(setting.mechanism, joints), axes)
-    outputs = {"joint_forces": table, "acceleration": answer.acceleration}
-    outputs |= {"multipliers": answer.multipliers, "status": [answer.status]}
+    unique: list[Scalar] = [1.0] * (6 * len(asked))
+    if not setting.needs.redundant:
+        table = state.table(loads, asked, axes)
+    else:
+        everywhere = transmissions(mechanism)
+        W = members.Loads(_flat(state.table(loads, everywhere, "child")), lam)
+        T = [
+            members.Loads(_flat(state.of_multipliers(Z).table(None, everywhere, "child")), Z)
+            for Z in members.member_multipliers(setting)
+        ]
+        if setting.metric is None:
+            choice = members.chosen_member(setting, W, T, flexible)
+            W, T, lam = choice.loads, choice.open, choice.loads.multipliers
+            status = members.certified(setting, status, choice)
+        table, *turned = (_turned(state, each.wrenches, asked, axes) for each in (W, *T))
+        if T:
+            unique = members.unique_here(setting, T, [_flat(each) for each in turned])
+    outputs = {"joint_forces": table, "acceleration": answer.acceleration, "multipliers": lam, "status": [status]}
+    outputs["unique"] = _where_solved(unique, status)
     return setting.function("joint_forces", FORWARD_INPUTS, outputs)
+
+
+def _flat(table: list[list[Scalar]]) -> list[Scalar]:
+    return [x for row in table for x in row]
+
+
+def _turned(state: Wrenches, flat: list[Scalar], asked: Sequence[Transmission], axes: str) -> list[list[Scalar]]:
+    """Return the wrenches of some transmissions in the axes that were asked for, of those of all in the children's."""
+    places = {at.name: 6 * i for i, at in enumerate(transmissions(state.mechanism))}
+    result = []
+    for at in asked:
+        f1, f2, f3, n1, n2, n3 = flat[places[at.name] : places[at.name] + 6]
+        result.append(state.in_axes(at, ((f1, f2, f3), (n1, n2, n3)), axes))
+    return result
+
+
+def _where_solved(unique: list[Scalar], status: Scalar) -> list[list[Scalar]]:
+    """Return what is said of components, (k, 6), as none where a sample has no answer."""
+    solved = ca.SX(status) <= int(Status.ILL_CONDITIONED)
+    flat = [solved if type(x) is float else ca.SX(x) * solved for x in unique]
+    return [flat[i : i + 6] for i in range(0, len(flat), 6)]
 
 
 def _open_tree(mechanism: Mechanism, route: str, axes: str, joints: Any) -> ca.Function:
@@ -459,7 +524,9 @@ def _open_tree(mechanism: Mechanism, route: str, axes: str, joints: Any) -> ca.F
     q, v, tau = (ca.SX.sym(name, size) for name, size in (("q", tree.nq), ("v", tree.nv), ("tau", tree.nv)))
     a, rows = algorithm(tree, pose_tree(tree, _list(q)), _list(q), _list(v), _list(tau))
     a, table = _expression(a), _expression(rows)
-    outputs = {"joint_forces": table, "acceleration": a, "multipliers": ca.SX(0, 1), "status": status_of_numbers(a)}
+    status = status_of_numbers(a)
+    outputs = {"joint_forces": table, "acceleration": a, "multipliers": ca.SX(0, 1), "status": status}
+    outputs["unique"] = _expression(_where_solved([1.0] * table.numel(), status))
     inputs = [q, v, tau, ca.SX.sym("t")]
     return ca.Function("joint_forces", inputs, list(outputs.values()), ["q", "v", "tau", "t"], list(outputs))
 
