@@ -12,7 +12,7 @@ from pathlib import Path
 
 import jaxtyping
 from hypothesis import HealthCheck, settings
-from jaxtyping import Bool, Float, Int, install_import_hook
+from jaxtyping import Bool, Complex, Float, Int, install_import_hook
 from jaxtyping import _import_hook as import_hook
 from jaxtyping._import_hook import JaxtypingTransformer
 
@@ -26,7 +26,7 @@ if signal.getsignal(signal.SIGINT) is signal.SIG_IGN and threading.current_threa
 
 # Shape annotations are for checkers: files between a robot file and a cached kernel do not import jaxtyping, which
 # takes as long as NumPy. The checker of the tests finds the names among the builtins.
-for _kind in (Bool, Float, Int):
+for _kind in (Bool, Complex, Float, Int):
     setattr(builtins, _kind.__name__, _kind)
 
 POLICIES = {"compiled", "fused", "fused_allocating", "fused_steady", "inlined", "inner", "once", "pasted", "reordered"}

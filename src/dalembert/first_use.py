@@ -39,6 +39,9 @@ PICTURES, REPORTS = LaterModule("dalembert.view.show"), LaterModule("dalembert.v
 OPTIMIZE = LaterModule("scipy.optimize")
 """SciPy's linear programs, which few problems of friction need: its import takes longer than most runs."""
 
+LAPACK = LaterModule("scipy.linalg.lapack")
+"""SciPy's LAPACK: solvers that are imported with it may never be asked."""
+
 CASADI_BRIDGE = LaterModule("dalembert.bridges.casadi.functions")
 CASADI_C_BRIDGE = LaterModule("dalembert.bridges.casadi.external")
 JAX_BRIDGE = LaterModule("dalembert.bridges.jax.functions")

@@ -19,16 +19,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.friction.laws.laws import Law, as_law
 from dalembert.kkt import KKT
 from dalembert.kkt.inputs import as_real, checked_names, checked_vector, refuse_nonfinite
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 UNILATERAL, BILATERAL, FIXED = 0, 1, 2
 """Kinds of contacts: a normal that pushes, one that pushes and pulls, or none, the limit being given."""

@@ -10,16 +10,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float
-from scipy.linalg.lapack import dpotrs, dtrtrs  # pyright: ignore[reportAttributeAccessIssue]
 
+from dalembert.first_use import LAPACK
 from dalembert.friction.bounded.sticking import held_by, independent_sticking
 from dalembert.friction.limits import BALANCED, DEFINITE, DEPENDENT_COLUMN, HOLDS, SHARED, UNSEEN
 from dalembert.kkt import KKT
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,8 +74,8 @@ class Delassus:
         upper: Any = (
             self.root.T
         )  # column by column, as LAPACK wants it; SciPy's own wrapper takes longer than the solution
-        a = dpotrs(upper, load, lower=0)[0]
-        return a + dpotrs(upper, load - self.system.M @ a, lower=0)[0], np.zeros(0), True
+        a = LAPACK.dpotrs(upper, load, lower=0)[0]
+        return a + LAPACK.dpotrs(upper, load - self.system.M @ a, lower=0)[0], np.zeros(0), True
 
     def in_balance(self, a: Float[Array, " n"], T: Float[Array, " m"]) -> bool:
         """Say whether Z^T (M a - f - W T) = 0 up to `BALANCED` of the largest of its terms."""
@@ -97,7 +99,7 @@ class Delassus:
         """B = Z^T W and J with J^T J = G."""
         if self.system.m == 0:
             L = np.linalg.cholesky(self.system.M) if self.root is None else self.root
-            return self.W, dtrtrs(L.T, self.W, lower=0, trans=1)[0] if self.W.size else np.zeros(self.W.shape)
+            return self.W, LAPACK.dtrtrs(L.T, self.W, lower=0, trans=1)[0] if self.W.size else np.zeros(self.W.shape)
         analysis, motion = self.system.analysis, self.system.analysis.motion
         Z = analysis.rows.columns[:, None] * motion.Z
         B = Z.T @ self.W

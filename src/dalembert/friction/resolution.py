@@ -9,13 +9,14 @@ from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from dalembert.friction.limits import AT_LIMIT, OPTIMAL, REDUNDANT_MULTIPLIERS, STILL
 from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
     from dalembert.friction.uniqueness import UniquenessReport
 
 # ----------------------------------------------------------------------------------------------------------------------

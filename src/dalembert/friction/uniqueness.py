@@ -12,15 +12,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import scipy.linalg as sla
-from jaxtyping import Bool, Float, Int
 
-from dalembert.first_use import OPTIMIZE
+from dalembert.first_use import OPTIMIZE, LaterModule
 from dalembert.friction.limits import CONTRACTS, DEPENDENT_COLUMN, DEPENDENT_UNIT, OPEN
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    import scipy.linalg as sla
+    from jaxtyping import Bool, Float, Int
+else:
+    sla = LaterModule("scipy.linalg")
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,14 +9,20 @@ which an orthonormal basis of null(A) would blur.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-import scipy.linalg as sla
-from jaxtyping import Float, Int
 
+from dalembert.first_use import LaterModule
 from dalembert.kkt.limits import EPS, WORST_PARTITION, massless_level
 from dalembert.kkt.rows import RowStructure
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    import scipy.linalg as sla
+    from jaxtyping import Float, Int
+else:
+    sla = LaterModule("scipy.linalg")
 
 MASSLESS_PREFERENCE = 1e6
 """Massless coordinates are made dependent before any other, as if this much lighter than the lightest."""

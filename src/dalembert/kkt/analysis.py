@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dalembert.kkt.admissible_motions import MotionStructure, motion_structure
 from dalembert.kkt.limits import EPS, fast_proof
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.kkt.scaling import block_scales, common_units, own_units
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The block matrix itself, and its inverse through the Schur complement (seed 000, section 1).

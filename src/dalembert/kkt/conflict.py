@@ -10,13 +10,16 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from itertools import combinations
 from math import comb
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.kkt.limits import EPS, SHARE, consistency_level
 from dalembert.kkt.rows import RowStructure, combination, echelon
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 MOST_SETS = 4000
 """Sets tried by size; beyond this many, rows are dropped one by one instead (irreducible, perhaps not smallest)."""

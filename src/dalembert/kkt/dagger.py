@@ -12,7 +12,6 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.errors import SolvabilityError
 from dalembert.kkt.analysis import Analysis
@@ -21,6 +20,8 @@ from dalembert.kkt.routes import FAST_ROUTES, NullSpace, Route, RouteDeclined, f
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+
     from dalembert.kkt.kkt import KKT
 
 

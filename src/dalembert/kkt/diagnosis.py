@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.conflict import Conflict, smallest_conflict
@@ -13,6 +13,9 @@ from dalembert.kkt.limits import EPS, massless_level
 from dalembert.kkt.rows import combination, echelon
 from dalembert.status import Status
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 
 @dataclass(frozen=True, eq=False)

@@ -6,8 +6,8 @@ import math
 from typing import NamedTuple, Protocol
 
 import numpy as np
-from scipy.linalg.lapack import dgetrf, dgetrs  # pyright: ignore[reportAttributeAccessIssue]
 
+from dalembert.first_use import LAPACK
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING_ONLY, SHARED, UNIT_ROUNDOFF, rounding
 from dalembert.kkt.routes.contract import FastRoute
@@ -150,12 +150,12 @@ def estimated(K: Array, b: Array, n: int) -> tuple[Array, float]:
     would change, in the metric of the masses on the diagonal of K; numbers that are zero to rounding are measured
     against what the forces alone could cause. `LinAlgError` where a pivot is zero.
     """
-    lu, pivots, singular = dgetrf(K)
+    lu, pivots, singular = LAPACK.dgetrf(K)
     if singular:
         raise np.linalg.LinAlgError("a pivot is zero")
     columns = b.reshape(len(b), -1)
-    x = dgetrs(lu, pivots, columns)[0]
-    change = dgetrs(lu, pivots, columns - K @ x)[0]
+    x = LAPACK.dgetrs(lu, pivots, columns)[0]
+    change = LAPACK.dgetrs(lu, pivots, columns - K @ x)[0]
     mass = np.abs(K.diagonal()[:n, None])
     root = np.sqrt(np.where(mass > 0.0, mass, 1.0))
     error, size = np.abs(root * change[:n]).max(axis=0, initial=0.0), np.abs(root * x[:n]).max(axis=0, initial=0.0)

@@ -7,15 +7,17 @@ Solvers and integrators see only this. Oprea writes W = A^T, h = -bias and a0 fo
 
 from __future__ import annotations
 
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.checks import floats, vectors
 from dalembert.errors import SolvabilityError
 from dalembert.kkt import KKT, Solution
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @runtime_checkable

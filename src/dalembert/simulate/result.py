@@ -8,7 +8,6 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.errors import ModelError
 from dalembert.kkt.limits import DOUBT
@@ -20,6 +19,8 @@ from dalembert.simulate.steppers.interpolation import DenseOutput
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from jaxtyping import Float
+
     from dalembert.simulate.problem import Problem
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.inputs import as_real
@@ -17,6 +16,8 @@ from dalembert.names import near_matches
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
     from dalembert.tableau.variables import Variables
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError, UnsupportedError
 from dalembert.kkt.limits import LEAST_TERMS
@@ -24,6 +23,8 @@ from dalembert.tableau.structure.pattern import Pattern
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from jaxtyping import Float, Int
+
     from dalembert.tableau.tableau import Tableau
 
 # ----------------------------------------------------------------------------------------------------------------------

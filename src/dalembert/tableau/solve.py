@@ -7,7 +7,6 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError, UnsupportedError
 from dalembert.kernel import Kernel
@@ -20,6 +19,8 @@ from dalembert.tableau.structure.solvability import listed
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
+
     from dalembert.tableau.tableau import Tableau
 
 # ----------------------------------------------------------------------------------------------------------------------

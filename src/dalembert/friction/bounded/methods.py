@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import product
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
@@ -17,6 +16,9 @@ from dalembert.friction.limits import AT_LIMIT, DEPENDENT_COLUMN, STILL, SWITCHE
 from dalembert.kkt import KKT
 from dalembert.status import Status
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Intervals: one state whose contacts have given limits and one direction each, a box-constrained problem.

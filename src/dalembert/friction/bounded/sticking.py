@@ -8,12 +8,16 @@ Symbols: rows R of constraints and sticking contacts, M = D^-1 (unit diagonal) D
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.friction.limits import DEPENDENT_STICKING, HOLDS
 from dalembert.kkt.rows import pivoted_rows
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 def independent_sticking(rows: Float[Array, "r n"]) -> Array:

@@ -5,10 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.cones.contradiction import contradiction
@@ -44,6 +43,9 @@ from dalembert.friction.resolution import (
 from dalembert.friction.uniqueness import UniquenessReport, proved_unique, undetermined_forces
 from dalembert.status import Status
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Reactions and accelerations of a known mode, solved once more with the mass matrix itself.

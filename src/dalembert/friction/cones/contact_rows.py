@@ -7,14 +7,17 @@ Rows of A that load no contact stay constraints of the block matrix; a given lim
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.friction.contact_problem import FIXED, ContactProblem
 from dalembert.friction.delassus import Delassus
 from dalembert.kkt import KKT
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 
 @dataclass(frozen=True, eq=False)

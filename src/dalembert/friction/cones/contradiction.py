@@ -15,14 +15,18 @@ Source: R. T. Rockafellar, "Convex Analysis" (1970), sec. 22.
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dalembert.first_use import OPTIMIZE
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import CANCELS, CONTRADICTS, USED, USED_RANK
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 EDGES = 24
 """Edges that stand for the cone of a contact in a plane: a pyramid inside it, so that a proof remains a proof."""

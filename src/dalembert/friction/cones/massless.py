@@ -15,9 +15,9 @@ and the acceleration is unique where M, and the curvature of the disks that slip
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dalembert.first_use import OPTIMIZE
 from dalembert.friction.bounded.answer import LEAST, SHRINK, STEPS
@@ -28,6 +28,9 @@ from dalembert.friction.limits import AT_LIMIT, DEPENDENT_UNIT, UNHELD
 from dalembert.friction.uniqueness import UniquenessReport, null_space, undetermined_forces
 from dalembert.kkt import KKT
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 TURNS = 8
 """Linear programmes with the corners of the last answer among the directions of the disks: two or three are usual."""

@@ -17,9 +17,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from itertools import pairwise, product
 from math import prod
+from typing import TYPE_CHECKING
 
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dalembert.first_use import OPTIMIZE
 from dalembert.friction.cones.contact_rows import ConeProblem
@@ -35,6 +35,9 @@ from dalembert.friction.limits import (
 )
 from dalembert.friction.uniqueness import null_space, open_directions
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
 
 MOST = 4096
 """Modes that are tried; each takes about 0.1 ms, or a millisecond where it is redundant."""

@@ -14,15 +14,17 @@ demand forces without limit. A configuration of lower rank is told by its pivots
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import BUILT, CLOSED, FADED, NEARLY_IMPLIED, NEARLY_MASSLESS, PART, SINGULAR_STEP, SLACK
 from dalembert.kkt.rows import row_structure
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 CLOSING_STEPS = 30
 """Gauss-Newton steps towards a configuration that meets the constraints."""

@@ -12,8 +12,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg.lapack import dsycon, dsytrf, dsytrs  # pyright: ignore[reportAttributeAccessIssue]
 
+from dalembert.first_use import LAPACK
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import INDEPENDENT_RCOND, MANY_DIGITS, REGULAR_RCOND, SMALLEST_RCOND
 from dalembert.kkt.routes.contract import RouteDeclined
@@ -51,13 +51,13 @@ class Dense:
         """Equilibrate, factor, and check inertia and condition."""
         m, n = analysis.A.shape
         K = analysis.scales[:, None] * analysis.K * analysis.scales
-        LD, pivots, info = dsytrf(K, lower=1)
+        LD, pivots, info = LAPACK.dsytrf(K, lower=1)
         if info:
             raise RouteDeclined(f"the block matrix is singular: pivot {info - 1} is exactly zero")
         inertia = factor_inertia(LD, pivots)
         if inertia != (n, m, 0):
             raise RouteDeclined(f"inertia {inertia} instead of ({n}, {m}, 0): not a solvable constrained system")
-        rcond, _ = dsycon(LD, pivots, np.abs(K).sum(axis=0).max(), lower=1)
+        rcond, _ = LAPACK.dsycon(LD, pivots, np.abs(K).sum(axis=0).max(), lower=1)
         if not rcond > SMALLEST_RCOND:
             raise RouteDeclined(f"the block matrix is singular to rounding (reciprocal condition {rcond:.1e})")
         return cls(LD, pivots, analysis.scales, float(rcond), _clear(analysis, K, float(rcond)))
@@ -70,7 +70,7 @@ class Dense:
     def solve(self, b: Array) -> Array:
         """Return (a, lam), stacked."""
         scales = self.scales.reshape((-1,) + (1,) * (b.ndim - 1))
-        x, _ = dsytrs(self.LD, self.pivots, scales * b, lower=1)
+        x, _ = LAPACK.dsytrs(self.LD, self.pivots, scales * b, lower=1)
         return scales * x.reshape(b.shape)
 
 

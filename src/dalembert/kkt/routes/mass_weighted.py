@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
-from jaxtyping import Float
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import rounding_level
 from dalembert.kkt.routes.contract import RouteDeclined
 from dalembert.kkt.routes.schur import inverse_factor
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Gauss' principle of least constraint (seed 001, eq. 7).

@@ -13,8 +13,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-from scipy.linalg.lapack import dpotrf, dtrtri  # pyright: ignore[reportAttributeAccessIssue]
 
+from dalembert.first_use import LAPACK
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.limits import EPS
 from dalembert.kkt.routes.contract import RouteDeclined
@@ -82,10 +82,10 @@ def inverse_factor(P: Array, complaint: str) -> tuple[Array, float, Array]:
     """
     if not P.shape[0]:
         return P, 0.0, np.ones(0)
-    L, info = dpotrf(P.T, lower=1, clean=1)
+    L, info = LAPACK.dpotrf(P.T, lower=1, clean=1)
     if info:
         raise RouteDeclined(f"{complaint} at pivot {info - 1}")
-    Li, info = dtrtri(L, lower=1, overwrite_c=1)
+    Li, info = LAPACK.dtrtri(L, lower=1, overwrite_c=1)
     scales = P.diagonal() ** -0.5
     scaled = (Li / scales).ravel("K")
     spread = float(scaled.dot(scaled))

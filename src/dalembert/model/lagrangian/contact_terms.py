@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import casadi as ca
-from jaxtyping import Float
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError
@@ -24,6 +23,11 @@ from dalembert.model.lagrangian.derivation import rate_of
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.system import System
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
+
+    ContactTerms = tuple[Float[Array, " m"], Float[Array, "m n"], Float[Array, " m"], Float[Array, " k"]]
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Contacts of a Lagrangian system as expressions: relative velocity, rows, drift and loads.
@@ -149,9 +153,6 @@ class FrictionalSystem(System, Protocol):
     def contact_terms(self, q: Array, v: Array, t: float) -> ContactTerms:
         """Return relative velocities (m,), rows (m, n), drift (m,), and loads of the contacts (k,)."""
         ...
-
-
-ContactTerms = tuple[Float[Array, " m"], Float[Array, "m n"], Float[Array, " m"], Float[Array, " k"]]
 
 
 def limits_of(contacts: tuple[FrictionContact, ...]) -> list[Any]:

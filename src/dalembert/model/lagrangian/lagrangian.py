@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
-from jaxtyping import Float
 
 from dalembert.errors import UnsupportedError
 from dalembert.friction import Resolution
@@ -24,6 +23,9 @@ from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.parameters import Parameters
 from dalembert.model.requests import refuse_unhashable
 from dalembert.types import Array, Energy
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A Lagrangian system as text and back, for other processes: its expressions as one CasADi function.

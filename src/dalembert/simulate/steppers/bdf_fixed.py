@@ -6,15 +6,17 @@ from dataclasses import dataclass
 from fractions import Fraction
 from functools import cache
 from math import comb
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from jaxtyping import Complex, Float
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.simulate.equations.dae import DAE
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Complex, Float
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Backward differentiation formulas at a fixed step, as printed: coefficients, predictor, stability (seed 003, eq. 11).

@@ -247,11 +247,11 @@ class Moreau:
         self.session, m, s = session, session.mechanism, session.settings
         if session.watches:
             raise UnsupportedError('method="moreau" locates no events; method="hybrid" does')
-        M = np.asarray(m.mass_matrix(session.q))
-        massless = Limbs(M).any
-        if massless and free_motion(M, np.asarray(m.jacobian(session.q, s.start)).reshape(-1, m.nv)).shape[1]:
-            raise UnsupportedError('method="moreau" needs mass in every motion; method="hybrid" takes massless limbs')
         self.geometry, self.chart = contacts_of(session)
+        start = self.geometry.state(session.q, session.v, s.start)
+        massless = Limbs(start.M).any
+        if massless and free_motion(start.M, start.A).shape[1]:
+            raise UnsupportedError('method="moreau" needs mass in every motion; method="hybrid" takes massless limbs')
         self.forces = Forces(session.controller)
         shapes_alone = type(self.geometry) is Geometry
         self.names = [pair.name for pair in self.geometry.pairs] if shapes_alone else self.geometry.names

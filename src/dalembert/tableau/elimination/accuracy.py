@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
 import scipy.sparse.linalg as sla
-from jaxtyping import Float
 
 from dalembert.kernel.loops import compiled
 from dalembert.kkt.limits import (
@@ -23,6 +22,9 @@ from dalembert.kkt.limits import (
 from dalembert.tableau.elimination.equilibration import equilibrate, is_regular_pattern
 from dalembert.tableau.elimination.looped import INDICES, INDPTR, factor, make_nudges, part, substitute
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled: one solve with its checks, and how good its answer is.

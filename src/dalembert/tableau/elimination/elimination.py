@@ -9,10 +9,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Float, Int
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
@@ -35,6 +34,9 @@ from dalembert.tableau.elimination.plan import Plan, make_plan
 from dalembert.tableau.inputs import as_numbers, known_options
 from dalembert.tableau.structure.rank import loose_rank_report
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Repair of samples that a plan did not solve soundly: refine, plan again, SuperLU.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from jaxtyping import Bool, Float, Int
 
 from dalembert.errors import ModelError
 from dalembert.kkt.limits import ACCEPTED_ERROR, SUSPECT_GROWTH, SUSPECT_PIVOT
@@ -18,6 +17,9 @@ from dalembert.tableau.elimination.looped import make_program, make_workspace
 from dalembert.tableau.elimination.plan import Plan
 from dalembert.tableau.elimination.straight import TwoWidths, check_expressions, straight_line_solve
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Checks of a sparse solve: backward error, pivot quality, growth.

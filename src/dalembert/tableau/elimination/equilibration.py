@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from dalembert.kernel.loops import compiled
 from dalembert.tableau.structure.matching import augment
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled loop of balancing in the maximum norm, on logarithms.

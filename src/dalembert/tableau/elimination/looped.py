@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
-from jaxtyping import Bool, Float, Int
 from numpy.typing import NDArray
 
 from dalembert.kernel.loops import compiled, inlined
 from dalembert.kkt.limits import PROBE_SHARE
 from dalembert.tableau.elimination.plan import Plan
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Float, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The plan, looped: factorization and solve, for systems too large to unroll; its checks are in `accuracy.py`.

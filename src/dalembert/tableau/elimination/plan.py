@@ -5,11 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.limits import GENERIC_THRESHOLD, LEAST_THRESHOLD
@@ -20,6 +19,9 @@ from dalembert.tableau.structure.matching import blocks as find_blocks
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.structure.solvability import require_solvable
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Pivot orders of all blocks, put together: the patterns of L and U.

@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from jaxtyping import Float, Int
 
 from dalembert.errors import ShapeError, UnsupportedError
 from dalembert.kernel import Kernel
@@ -23,6 +22,9 @@ from dalembert.tableau.mechanics.welded import BASE, WeldedTree, closes, closing
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.variables import element_names
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Elements of a large mechanism in maximal coordinates: what one body, one joint or one constraint adds to G.

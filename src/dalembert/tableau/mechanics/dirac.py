@@ -4,18 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 import scipy.linalg
-from jaxtyping import Float, Int
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt.limits import BLOCK_ROUNDING
 from dalembert.kkt.scaling import row_scales
 from dalembert.tableau.inputs import as_indices, as_numbers
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The connection split of velocities into dependent and independent ones (seed 003, eqs. 4, 5).

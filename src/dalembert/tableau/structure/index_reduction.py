@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Float, Int
 from scipy.sparse.csgraph import min_weight_full_bipartite_matching
 
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
@@ -21,6 +20,9 @@ from dalembert.tableau.structure.sample_points import sample_points
 from dalembert.tableau.structure.solvability import listed
 from dalembert.tableau.tableau import Tableau, require_tableau
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Float, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The structural index of a tableau as a differential-algebraic equation: Pryce's signature method.

@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 import scipy.sparse as sp
-from jaxtyping import Bool, Int
 
 from dalembert.kernel.loops import compiled
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from jaxtyping import Bool, Int
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Compiled loops over a bipartite graph: augmenting paths, alternating reach, strong components.

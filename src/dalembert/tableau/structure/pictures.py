@@ -8,7 +8,6 @@ from html import escape
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from jaxtyping import Int
 
 from dalembert.errors import ModelError
 from dalembert.tableau.structure.matching import Matching, blocks, parts
@@ -16,6 +15,8 @@ from dalembert.tableau.structure.solvability import Structure
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from jaxtyping import Int
+
     from dalembert.tableau.elimination.plan import Plan
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 import numpy as np
-from jaxtyping import Bool, Float
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.tableau.elimination.plan import make_plan
@@ -18,6 +17,8 @@ from dalembert.tableau.structure.rank import RankReport, rank_report
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from jaxtyping import Bool, Float
+
     from dalembert.tableau.tableau import Tableau
 
 REFERENCES = 3

@@ -110,7 +110,11 @@ def count(results: Any) -> Counter[str]:
     return kinds
 
 
-def work(results: Any) -> int:
-    """Return the number of products, sums and quotients that the results need; signs are free, sines counted apart."""
-    kinds = count(results)
+def arithmetic(kinds: Counter[str]) -> int:
+    """Return how many of the operations are products, sums and quotients; signs are free, sines counted apart."""
     return kinds["mul"] + kinds["add"] + kinds["sub"] + kinds["div"]
+
+
+def work(results: Any) -> int:
+    """Return the number of products, sums and quotients that the results need."""
+    return arithmetic(count(results))

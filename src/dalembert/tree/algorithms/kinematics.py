@@ -23,9 +23,9 @@ from dalembert.types import Scalar
 # in its own axes; a acceleration of its origin.
 
 
-def poses(posed: list[Posed]) -> list[Pose]:
-    """Return the pose of every link in the world."""
-    return outward(posed, Pose(), lambda i, link, parent: link.pose(parent))
+def poses(posed: list[Posed], only: Collection[int] | None = None) -> list[Pose]:
+    """Return the pose of every link in the world; links not in `only`, where it is given, are left at its origin."""
+    return outward(posed, Pose(), lambda i, link, parent: link.pose(parent), only)
 
 
 def velocities(posed: list[Posed], v: list[Scalar], only: Collection[int] | None = None) -> list[Pair]:
@@ -68,11 +68,12 @@ class FrameMotion(NamedTuple):
 def frame_motion(tree: Tree, posed: list[Posed], v: list[Scalar], name: str) -> FrameMotion:
     """Return how a named frame moves; gravity has no part in it."""
     i, place = tree.places[name]
-    pose = frame_pose(tree, poses(posed), name)
+    chain = frozenset(tree.ancestors(i))
+    pose = frame_pose(tree, poses(posed, chain), name)
     if i < 0:
         return FrameMotion(pose, ZERO, ZERO, ZERO, ZERO)
-    linear, w = velocities(posed, v)[i]
-    motion = accelerations((0.0, 0.0, 0.0), posed, v, [0.0] * tree.nv)[i]
+    linear, w = velocities(posed, v, chain)[i]
+    motion = accelerations((0.0, 0.0, 0.0), posed, v, [0.0] * tree.nv, chain)[i]
     p = vector(place.position)
     return FrameMotion(
         pose,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from threading import Lock
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from dalembert.model.joints import KINDS
 from dalembert.model.joints.rotations import plane
 from dalembert.model.limits import EXACT_SUM
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.tree.algebra.count import count, inputs, work
+from dalembert.tree.algebra.count import arithmetic, count, inputs
 from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.prepared.configuration import Posed, pose_tree
 from dalembert.tree.prepared.frames import choose, decompose, idle, turn
@@ -304,20 +305,38 @@ def candidates(mechanism: Mechanism) -> tuple[Tree, ...]:
     )
 
 
+class CountedTree:
+    """A tree whose configuration is written once in symbols that count, for all algorithms that are tried on it."""
+
+    def __init__(self, tree: Tree) -> None:
+        self.tree, self._table, self._lock = tree, dict[Any, Any](), Lock()
+        self._inputs = [inputs(number, self._table) for number in (tree.nq, tree.nv, tree.nv)]
+        self._posed = pose_tree(tree, self._inputs[0])
+        self._own = len(self._table)
+
+    def kinds(self, algorithm: Algorithm) -> Counter[str]:
+        """Return how many operations of each kind an algorithm takes: "mul", "add", "sub", "div", "sin", ..."""
+        with self._lock:
+            kinds = count(algorithm(self.tree, self._posed, *self._inputs))
+            while len(self._table) > self._own:  # the next algorithm finds the configuration alone
+                self._table.popitem()
+        return kinds
+
+
 def operations(tree: Tree, algorithm: Algorithm) -> int:
     """Return the number of products, sums and quotients of an algorithm on a tree."""
-    return work(_counted(tree, algorithm))
+    return arithmetic(kinds(tree, algorithm))
 
 
 def kinds(tree: Tree, algorithm: Algorithm) -> Counter[str]:
     """Return how many operations of each kind an algorithm takes on a tree: "mul", "add", "sub", "div", "sin", ..."""
-    return count(_counted(tree, algorithm))
+    return CountedTree(tree).kinds(algorithm)
 
 
-def _counted(tree: Tree, algorithm: Algorithm) -> Any:
-    table: dict[Any, Any] = {}
-    q, v, a = inputs(tree.nq, table), inputs(tree.nv, table), inputs(tree.nv, table)
-    return algorithm(tree, pose_tree(tree, q), q, v, a)
+@remembered(1)
+def counted_candidates(mechanism: Mechanism) -> tuple[CountedTree, ...]:
+    """Return all candidates, ready to be counted."""
+    return tuple(map(CountedTree, candidates(mechanism)))
 
 
 def cheapest(mechanism: Mechanism, *algorithms: Algorithm) -> tuple[Tree, Algorithm]:
@@ -325,11 +344,13 @@ def cheapest(mechanism: Mechanism, *algorithms: Algorithm) -> tuple[Tree, Algori
 
     Where the mechanism has symbols in the place of numbers, so has the tree.
     """
-    trees = candidates(mechanism)
-    if mechanism.parameter_column is not None:
-        trees = tuple(prepare(mechanism, frames=choice, regrouped=False) for choice in FRAMES)
-    pairs = [(tree, algorithm) for algorithm in algorithms for tree in trees]
-    tree, algorithm = min(pairs, key=lambda pair: operations(*pair))
+    if mechanism.parameter_column is None:
+        trees = counted_candidates(mechanism)
+    else:
+        trees = tuple(CountedTree(prepare(mechanism, frames=choice, regrouped=False)) for choice in FRAMES)
+    pairs = [(counted, algorithm) for algorithm in algorithms for counted in trees]
+    counted, algorithm = min(pairs, key=lambda pair: arithmetic(pair[0].kinds(pair[1])))
+    tree = counted.tree
     if mechanism.parameter_column is not None:
         from dalembert.tree.prepared.symbolic import with_symbols
 
