@@ -324,7 +324,7 @@ Words = tyro.conf.UseAppendAction[tuple[str, ...]]
 
 @dataclass(frozen=True)
 class Check:
-    """Diagnose a robot file (URDF, SDF, MJCF), a scene, or a system given by its matrices (.toml, .json or .npz).
+    """Diagnose a robot file (URDF, SDF, MJCF, USD), a scene, or a system given by its matrices (.toml, .json or .npz).
 
     A robot or a scene is looked at in its neutral (a scene: its initial) and in random configurations, each closed
     first: loops, ranks, redundant and inconsistent constraints by name, massless motion, uniqueness of reactions.

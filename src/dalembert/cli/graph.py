@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Graph:
-    """Analyse equations (.toml), a pattern (.mtx) or a robot (URDF, SDF, MJCF) before any number; draw it as SVG.
+    """Analyse equations (.toml), a pattern (.mtx) or a robot (URDF, SDF, MJCF, USD) before any number; draw it as SVG.
 
     Of a robot these are the equations of its tree in joint coordinates, by default for inverse dynamics, or those of
     its bodies in maximal coordinates, for forward dynamics. Springs and dampers are left out.

@@ -20,7 +20,7 @@ from dalembert.readers import load
 
 @dataclass(frozen=True)
 class Show:
-    """Draw the mechanism of a URDF, SDF or MJCF file as a tree, with notes on what was left out.
+    """Draw the mechanism of a URDF, SDF, MJCF or USD file as a tree, with notes on what was left out.
 
     For example:
 

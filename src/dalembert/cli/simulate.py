@@ -50,7 +50,7 @@ class Simulate:
     """
 
     file: Annotated[Path, tyro.conf.Positional]
-    """A scene, the name of a scene (`dalembert scenes` lists them), or a URDF, SDF or MJCF file."""
+    """A scene, the name of a scene (`dalembert scenes` lists them), or a URDF, SDF, MJCF or USD file."""
 
     set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Another value of a parameter, NAME=NUMBER; several times for several."""

@@ -19,7 +19,7 @@ from dalembert.names import near_matches
 if TYPE_CHECKING:
     from dalembert.scenes import Scene
 
-ROBOT_FILES = (".urdf", ".sdf", ".world", ".xml", ".mjcf")
+ROBOT_FILES = (".urdf", ".sdf", ".world", ".xml", ".mjcf", ".usd", ".usda", ".usdc")
 RUN_FILES = (".nc", ".h5", ".hdf5")
 MATRIX_FILES = (".json", ".npz")
 """Endings of files, by what is in them; .toml holds scenes, matrices or equations."""

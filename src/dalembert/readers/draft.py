@@ -69,7 +69,7 @@ class Draft:
     notes: list[str] = field(default_factory=list)
     shapes: list[str] = field(default_factory=list)
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
-    left_out: dict[str, list[XmlElement]] = field(default_factory=dict)
+    left_out: dict[str, list[str]] = field(default_factory=dict)
     rooted: bool = False
     initial: dict[str, Placement] = field(default_factory=dict)
     poses: dict[str, dict[str, tuple[float, ...]]] = field(default_factory=dict)
@@ -78,7 +78,11 @@ class Draft:
     def leave_out(self, element: XmlElement, why: str = "") -> None:
         """Remember an element that says something this library does not use."""
         what = f"<{element.tag}>{f' ({why})' if why else ''}"
-        self.left_out.setdefault(shortened(what, 300), []).append(element)
+        self.leave_out_at(what, _place(element))
+
+    def leave_out_at(self, what: str, place: str) -> None:
+        """Remember something that this library does not use, and where it stands."""
+        self.left_out.setdefault(shortened(what, 300), []).append(place)
 
     def leave_out_unknown(self, element: XmlElement, known: Iterable[str]) -> None:
         """Leave out every child with a tag that is not known."""
@@ -96,10 +100,9 @@ class Draft:
     def all_notes(self) -> tuple[str, ...]:
         """Return the notes, with one line for each kind of element left out."""
         lines = []
-        for what, elements in sorted(self.left_out.items())[:MOST_KINDS]:
-            places = ", ".join(_place(element) for element in elements[:NAMED])
-            more = f", and {len(elements) - NAMED} more" if len(elements) > NAMED else ""
-            lines.append(f"left out: {len(elements)} {what}: {places}{more}")
+        for what, places in sorted(self.left_out.items())[:MOST_KINDS]:
+            more = f", and {len(places) - NAMED} more" if len(places) > NAMED else ""
+            lines.append(f"left out: {len(places)} {what}: {', '.join(places[:NAMED])}{more}")
         if len(self.left_out) > MOST_KINDS:
             lines.append(f"left out: {len(self.left_out) - MOST_KINDS} more kinds of elements and attributes")
         return (*self.notes, *lines, *self._shape_note())

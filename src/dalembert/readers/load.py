@@ -9,12 +9,14 @@ from pathlib import Path
 from dalembert.errors import Advised, ModelError, ShapeError, UnsupportedError, advised, reworded
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.readers.draft import Draft
-from dalembert.readers.files import Folders, Packages
+from dalembert.readers.files import Folders, Packages, read_file
 from dalembert.readers.mjcf.reader import read_mjcf
 from dalembert.readers.sdf.reader import read_sdf
 from dalembert.readers.srdf import read_poses
 from dalembert.readers.urdf.reader import read_urdf
-from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
+from dalembert.readers.usd.reader import read_usd
+from dalembert.readers.usd.stage import is_usd
+from dalembert.readers.xml_tree import XmlElement, parse_xml, shortened
 
 LONGEST = 2000
 """Characters of a message; a file may hold longer names than anyone wants to read."""
@@ -25,7 +27,7 @@ FORMATS: dict[str, Callable[[XmlElement, Folders], Draft]] = {
     "sdf": read_sdf,
     "mujoco": read_mjcf,
 }
-"""Root element -> reader. URDF, SDF, MJCF: the content decides, not the file's name."""
+"""Root element -> reader. URDF, SDF, MJCF, and USD beside them: the content decides, not the file's name."""
 
 
 def load(
@@ -37,7 +39,7 @@ def load(
     passive: bool | str = "auto",
     strict: bool = False,
 ) -> Mechanism:
-    """Read a mechanism from a URDF, SDF or MJCF file.
+    """Read a mechanism from a URDF, SDF, MJCF or USD file.
 
     Parameters
     ----------
@@ -53,8 +55,8 @@ def load(
         Whether inertias that no body can have (negative mass, broken triangle inequality) are a note alone, without a
         `ModelWarning`.
     passive
-        Whether joint damping and springs act inside the dynamics; "auto": for MJCF they do, for URDF and SDF they are
-        only kept as data, as Pinocchio does.
+        Whether joint damping and springs act inside the dynamics; "auto": for MJCF and USD (drives) they do, for URDF
+        and SDF they are only kept as data, as Pinocchio does.
     strict
         Whether inertias that no body can have are refused. About one public robot file in eight has some.
 
@@ -70,7 +72,7 @@ def load(
     UnsupportedError
         What dalembert does not read, and what to do instead.
     MissingExtraError
-        MJCF needs MuJoCo: pip install "dalembert[mujoco]".
+        MJCF needs MuJoCo: pip install "dalembert[mujoco]"; USD needs OpenUSD: pip install "dalembert[usd]".
     """
     if not isinstance(path, str | os.PathLike):
         raise ModelError(f"load takes the path of a file, not {type(path).__name__} {shortened(repr(path))}")
@@ -95,7 +97,10 @@ def _read(
     path: Path, base: str, packages: Packages, passive: bool | str, allow_unphysical: bool, strict: bool
 ) -> Mechanism:
     """Return the mechanism of a file, by the reader that its root element asks for."""
-    root = read_xml(path)
+    content = read_file(path)
+    if is_usd(path, content):
+        return _built(read_usd(path, Folders.of(path, packages)), "usd", base, passive, allow_unphysical, strict)
+    root = parse_xml(content, str(path))
     if root.tag not in FORMATS:
         known = ", ".join(f"<{tag}>" for tag in FORMATS)
         raise UnsupportedError(
@@ -127,7 +132,7 @@ def _built(draft: Draft, kind: str, base: str, passive: bool | str, allow_unphys
         )
     forces = any(any((*joint.damping, *joint.stiffness)) for joint in draft.joints)
     forces = forces or draft.springs or draft.tendons
-    acts = kind == "mujoco" if passive == "auto" else bool(passive)
+    acts = kind in ("mujoco", "usd") if passive == "auto" else bool(passive)
     if forces and not acts:
         words = "damping and springs are kept as data and do not act"
         draft.notes.append(advised(words, "passive=True lets them", "passive = true in [model] of a scene lets them"))

@@ -16,8 +16,9 @@ from dalembert.model.mechanism.parts import FILE_POSE, Body, Frame, Joint, Sourc
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
-from dalembert.readers.sdf.joints import as_loop, read_actuator, read_gearbox, read_joint, read_mimic, span
+from dalembert.readers.sdf.joints import read_actuator, read_gearbox, read_joint, read_mimic
 from dalembert.readers.sdf.scope import MODEL, Scope, pose_of, relative_to, text_of, version_of
+from dalembert.readers.spanning import as_loop, span
 from dalembert.readers.visuals import drawn_or_noted, mesh_visual, note_meshes, read_color
 from dalembert.readers.xml_tree import XmlElement, blame, number_text, numbers, read_xml, shortened, truth_text
 

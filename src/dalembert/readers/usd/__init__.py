@@ -1,0 +1,1 @@
+"""USD: rigid bodies and joints of UsdPhysics, read through OpenUSD (extra `usd`)."""
