@@ -306,6 +306,9 @@ def test_a_limited_ball_is_three_hinges(load):
     assert any("hinges about x, then y, then z" in note for note in robot.notes)
 
 
+A = body("a", weight(1.0))
+
+
 def four_bar(excluded: str = "") -> str:
     """A crank of 0.4, a coupler of 1, a rocker of 0.8 m in the plane of x and z; every hinge turns about -y."""
     turn = (
@@ -361,6 +364,31 @@ def test_what_holds_a_body(load):
     assert load(stage(two), base="fixed").nv == 0
     world = load(stage(one + joint("j", "Prismatic", "/a", "", 'token physics:axis = "Y"')))
     assert_same(placements(world, [0.5])["a"], da.Placement(position=(0, -0.5, 0)))  # body1 is the world: a goes back
+
+
+def test_where_the_file_draws_the_model(load):
+    """`pose` puts every body where the file has it, through a hinge, a slider, a ball and a joint that is reversed."""
+    spots = {
+        "a": (1.0, 2.0, 3.0),
+        "b": (1.5, 2.0, 3.0),
+        "c": (1.5, 2.0, 3.5),
+        "d": (1.5, 2.0, 3.5),
+        "e": (0.5, 2.0, 3.0),
+    }
+    turns = {"b": "(0.8, 0.6, 0, 0)", "c": "(0.8, 0.6, 0, 0)", "d": "(0.1, 0.5, -0.7, 0.5)"}
+    parts = "".join(body(name, at(*spot, "", turns.get(name, "")) + weight(1.0)) for name, spot in spots.items())
+    parts += joint("ab", "Revolute", "/a", "/b", frames((0.5, 0.0, 0.0)))
+    back = "quatf physics:localRot0 = (0.8, -0.6, 0, 0)\nquatf physics:localRot1 = (0.8, -0.6, 0, 0)\n"
+    parts += joint("bc", "Prismatic", "/b", "/c", back + 'token physics:axis = "Z"')
+    parts += joint("cd", "Spherical", "/c", "/d") + joint("ea", "Prismatic", "/e", "/a", "")
+    robot = load(stage(parts))
+    found = placements(robot, robot.pose())
+    for name, spot in spots.items():
+        w, x, y, z = eval(turns.get(name, "(1, 0, 0, 0)"))
+        assert_same(found[name], da.Placement.from_quaternion((x, y, z, w), spot), SINGLE)
+    assert not any("do not put them" in note for note in robot.notes)
+    wrong = load(stage(A + body("b", at(0.0, 1.0, 0.0) + weight(1.0)) + joint("j", "Revolute", "/a", "/b")))
+    assert any("do not put them" in note for note in wrong.notes)
 
 
 def test_gravity(load):
@@ -420,9 +448,6 @@ def test_visuals_frames_and_names(load):
     assert robot.frames[0].name == "tool"
     assert robot.frames[0].placement.position[2] == 2
     assert any("not drawn: a Mesh: /one/a/skin" in note for note in robot.notes)
-
-
-A = body("a", weight(1.0))
 
 
 def mesh(points: str) -> str:

@@ -13,7 +13,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import DalembertError, UnsupportedError
-from dalembert.model.mechanism.parts import Body, Frame, Joint, Visual
+from dalembert.model.joints import KINDS
+from dalembert.model.mechanism.parts import FILE_POSE, Body, Frame, Joint, Visual
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.readers.draft import GROUND, NAMED, Draft
 from dalembert.readers.files import Folders
@@ -192,7 +193,7 @@ class _Reading:
                 draft.notes.append(f"{joint.source}: closes a loop; its drive and its rotor are left out")
         draft.loops += reading.loops
         draft.couplings += reading.couplings(self.joints)
-        self._note_poses(places)
+        self._pose(places)
 
     def _held(self, prim: Any) -> Joint:
         """Return what holds a kinematic body where the file puts it."""
@@ -209,30 +210,47 @@ class _Reading:
         draft.joints.append(Joint(joint, "free", GROUND, name, source=source))
         draft.initial[joint] = place = places.get(name, IDENTITY)
         x, y, z = place.position
-        draft.notes.append(f"{name!r} floats; the file puts it at ({x:g}, {y:g}, {z:g}), `neutral` at the origin")
+        draft.notes.append(
+            f"{name!r} floats; the file puts it at ({x:g}, {y:g}, {z:g}) (`pose`), `neutral` at the origin"
+        )
 
-    def _note_poses(self, places: dict[str, Placement]) -> None:
-        """Say which bodies the file draws away from the zero of their joints."""
+    def _pose(self, places: dict[str, Placement]) -> None:
+        """Add the configuration in which the file draws the model, and say which joints do not reach it.
+
+        A joint's motion is placement^-1 X_parent^-1 X_child child_placement. Bodies between the joints of a chain are
+        drawn nowhere, so that its coordinates stay at zero.
+        """
+        draft, unreached = self.draft, []
+        pose = draft.poses.setdefault(FILE_POSE, {})
         reach = max((float(np.abs(X.position).max()) for X in places.values()), default=0.0) or 1.0
-        zero: dict[str, Placement] = {GROUND: IDENTITY}
-        away: list[str] = []
-        for joint in sorted(self.draft.joints, key=lambda joint: joint.kind != "free"):
+        drawn = {GROUND: IDENTITY, **places}
+        for joint in draft.joints:
             if joint.kind == "free":
-                zero[joint.child] = places.get(joint.child, IDENTITY)
-        for joint in self.draft.joints:
-            if joint.kind == "free" or joint.parent not in zero:
+                x, y, z = drawn[joint.child].position
+                pose[joint.name] = (float(x), float(y), float(z), *map(float, drawn[joint.child].quaternion()))
                 continue
-            X = zero[joint.parent] @ joint.placement @ joint.child_placement.inverse()
-            zero[joint.child] = X
-            drawn = places.get(joint.child)
-            if drawn is None:
+            if joint.parent not in drawn or joint.child not in drawn:
                 continue
-            zero[joint.child] = drawn  # what follows is compared with where the file puts its parent
-            error = np.abs(X.rotation - drawn.rotation).max() + np.abs(X.position - drawn.position).max() / reach
-            if error > AWAY:
-                away.append(joint.name)
-        if away:
-            shown = ", ".join(map(repr, away[:NAMED])) + (f" and {len(away) - NAMED} more" if len(away) > NAMED else "")
-            self.draft.notes.append(
-                f"the file draws bodies away from the zero of their joints, which is `neutral`: {shown}"
-            )
+            X = drawn[joint.parent].inverse() @ drawn[joint.child]
+            motion = joint.placement.inverse() @ X @ joint.child_placement
+            pose[joint.name] = values = _coordinates(joint, motion)
+            R, p = (np.array(part, dtype=float) for part in KINDS[joint.kind].motion(joint, np.array(values)))
+            if np.abs(R - motion.rotation).max() + np.abs(p - motion.position).max() / reach > AWAY:
+                unreached.append(joint.name)
+        if unreached:
+            more = f" and {len(unreached) - NAMED} more" if len(unreached) > NAMED else ""
+            shown = ", ".join(map(repr, unreached[:NAMED])) + more
+            draft.notes.append(f"the file draws bodies where their joints do not put them (`pose` is near): {shown}")
+
+
+def _coordinates(joint: Joint, motion: Placement) -> tuple[float, ...]:
+    """Return the coordinates of a motion, the nearest where the joint does not allow it."""
+    if joint.kind == "spherical":
+        return tuple(map(float, motion.quaternion()))
+    axis, R = np.array(joint.axis), motion.rotation
+    if joint.kind == "prismatic":
+        return (float(axis @ motion.position),)
+    if joint.kind == "fixed":
+        return ()
+    turned = np.array([R[2, 1] - R[1, 2], R[0, 2] - R[2, 0], R[1, 0] - R[0, 1]])
+    return (float(np.arctan2(axis @ turned, np.trace(R) - axis @ R @ axis)),)
