@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -160,3 +162,19 @@ def test_sobol_indices_of_ishigami():
 def test_misuse_is_told(options, words):
     with pytest.raises(da.DalembertError, match=words):
         da.ensemble(oscillator(), 0.1, **{"q": [1.0], "v": [0.0], "runs": 2, **options})
+
+
+def test_a_table_has_a_row_per_run(spread, tmp_path):
+    """Numbers are those of the study; vectors have a column per number, and a file has the same digits."""
+    table = spread.table()
+    np.testing.assert_array_equal(table["path[1, 0]"], spread["path"][:, 1, 0])
+    spread.to_csv(tmp_path / "study.csv")
+    lines = (tmp_path / "study.csv").read_text().splitlines()
+    k = list(table).index("peak[0]" if "peak[0]" in table else "peak")
+    assert len(lines) == 129
+    head = next(csv.reader(lines[:1]))
+    assert head == list(table)
+    np.testing.assert_array_equal([float(row[k]) for row in csv.reader(lines[1:])], spread["peak"].reshape(128))
+    frame = spread.to_dataframe()
+    assert list(frame.columns) == head
+    assert (frame["status"] == "completed").all()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import csv
+
 import casadi as ca
 import matplotlib as mpl
 import numpy as np
@@ -224,3 +226,17 @@ def test_the_motor_of_a_known_motion_has_its_torque():
     forces = run.joint_forces
     np.testing.assert_allclose(forces["drive"].moment[:, 1], -0.34 * np.sin(run.t), atol=1e-9)
     np.testing.assert_allclose(forces["hinge"].working, forces["drive"].wrench, atol=1e-9)
+
+
+def test_a_file_of_peaks_has_the_peaks(rocker, tmp_path):
+    """A line per joint, with the numbers that `peak` and `equivalent_load` return."""
+    m, q, v = rocker
+    loads = da.simulate(m, 0.1, q, v).joint_forces
+    loads.peaks_to_csv(tmp_path / "peaks.csv")
+    head, *lines = csv.reader((tmp_path / "peaks.csv").read_text().splitlines())
+    assert head[:3] == ["joint", "peak force [N]", "at [s]"]
+    assert [line[0] for line in lines] == list(loads)
+    for line in lines:
+        peak = loads.peak(line[0])
+        assert (float(line[1]), float(line[2])) == (peak.force, peak.force_time)
+        assert float(line[5]) == loads.equivalent_load(line[0])

@@ -16,7 +16,7 @@ import numpy as np
 from dalembert.ensemble.distributions import NormalVariable, StudyInput, variable
 from dalembert.errors import DalembertError, ModelError
 from dalembert.memory import memory_of
-from dalembert.names import lookup
+from dalembert.model.named_state import configuration_of_names, default_start, velocity_of_names
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -105,8 +105,6 @@ class SystemExperiment:
         system = with_values(self.system, {**self.parameters, **chosen})
         q, v = self._start(system, values)
         if self.project:
-            from dalembert.simulate.entry import default_start
-
             t = float(self.options.get("t", 0.0))
             moving = _in_time(system)
             q = default_start(moving) if q is None else q
@@ -203,16 +201,12 @@ def _named(system: Any, fixed: Any, values: Mapping[str, Any], letter: str) -> A
         named, fixed = {**fixed, **named}, None
     if not named:
         return fixed
-    from dalembert.simulate.entry import default_start
-
     moving = _in_time(system)
-    start = (default_start(moving) if letter == "q" else np.zeros(moving.nv)) if fixed is None else fixed
-    start = np.array(start, dtype=float)
-    names = moving.configuration_names if letter == "q" else moving.coordinates
-    places = {name: k for k, name in enumerate(names)}
-    for name, value in named.items():
-        start[lookup(name, places, "coordinate")] = float(value)
-    return start
+    if fixed is not None:  # a whole vector, of which some coordinates vary
+        names = moving.configuration_names if letter == "q" else moving.coordinates
+        named = dict(zip(names, np.asarray(fixed, dtype=float).tolist(), strict=True)) | named
+    by_name = configuration_of_names if letter == "q" else velocity_of_names
+    return by_name(moving, named)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

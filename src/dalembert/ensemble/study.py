@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -232,6 +233,34 @@ class Study:
             figure.savefig(file, dpi=150)
         return figure
 
+    def table(self) -> dict[str, Array]:
+        """Return a column per number, (runs,) each: inputs, what was kept ("path[3]" of a vector), events, status."""
+        columns: dict[str, Array] = {}
+        for name in self.inputs:
+            columns |= _columns(f"input {name}" if name in self.kept else name, self.input(name))
+        for name in self.kept:
+            columns |= _columns(name, self[name])
+        reasons = np.full(self.runs, "", dtype=object)
+        for i in self.failed:
+            reasons[i] = self.reason(int(i)).split("\n")[0]
+        return columns | {"events": self["event_count"], "status": self.status, "reason": reasons}
+
+    def to_csv(self, path: str | Path) -> None:
+        """Write a line per run: the columns of `table`."""
+        columns = self.table()
+        with Path(path).open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(columns)
+            writer.writerows(zip(*(column.tolist() for column in columns.values()), strict=True))
+
+    def to_dataframe(self) -> Any:
+        """Return a pandas.DataFrame: a row per run, the columns of `table`."""
+        try:
+            import pandas as pd
+        except ImportError as error:
+            raise MissingExtraError("pandas", "files", "a study as a data frame") from error
+        return pd.DataFrame(self.table(), index=pd.RangeIndex(self.runs, name="run"))
+
     def to_xarray(self) -> Any:
         """Return an xarray.Dataset over the dimension `run`: inputs, what was kept, statuses."""
         try:
@@ -268,3 +297,10 @@ class Study:
 
     def __repr__(self) -> str:
         return f"<{str(self).splitlines()[0]}>"
+
+
+def _columns(name: str, rows: Array) -> dict[str, Array]:
+    """Return one column per number of a quantity (runs, ...), named by its place."""
+    if rows.ndim == 1:
+        return {name: rows}
+    return {f"{name}[{', '.join(map(str, place))}]": rows[:, *place] for place in np.ndindex(rows.shape[1:])}

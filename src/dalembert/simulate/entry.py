@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.checks import finite_vector, is_number
 from dalembert.errors import ModelError, ShapeError, advised
 from dalembert.model.mechanism.project import CONTRADICTING, closest, residual_sizes
+from dalembert.model.named_state import configuration_of_names, default_start, is_mechanism, velocity_of_names
 from dalembert.names import near_matches
 from dalembert.progress import ProgressBar
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
@@ -227,10 +228,11 @@ def simulate(
     duration, t
         Length of the run and its start, seconds.
     q, v
-        Initial configuration (nq,) and velocity (nv,); q may be the name of a mechanism's pose ("home"). By default
-        a mechanism is at rest where its file draws it (`mechanism.pose()`), else neutral. A state that
-        misses the constraints by less than 1e-6 of its size is put onto them, one that misses them by more is refused
-        (`mechanism.assemble` closes loops). Of a `Tableau` or `DAE`: the unknowns x and their rates.
+        Initial configuration (nq,) and velocity (nv,), or dicts of some of them by joint or coordinate; q may be the
+        name of a mechanism's pose ("home"). By default, and where a dict says nothing, a mechanism is at rest where
+        its file draws it (`mechanism.pose()`), else neutral. A state that misses the constraints by less than 1e-6 of
+        its size is put onto them, one that misses them by more is refused (`mechanism.assemble` closes loops).
+        Of a `Tableau` or `DAE`: the unknowns x and their rates.
     force
         Applied generalized forces: numbers (nv,); a dict by joint or coordinate of any of these; (times, values),
         linear between times, or (times, values, kind) with "cubic" or "previous"; a `casadi.Function` of (t, q, v),
@@ -286,7 +288,8 @@ def simulate(
         "breaks": breaks, "event_tolerance": event_tolerance, "on_step": on_step, "file": file, "progress": progress,
     }  # fmt: skip
     kind = kind_of(system)
-    q = named_start(system, q) if isinstance(q, str) else q
+    if isinstance(q, str) or is_mechanism(system):  # others know their names in time alone
+        q, v = configuration_of_names(system, q), velocity_of_names(system, v)
     _refuse_friction(system, friction)
     if kind == "implicit" or known is not None:
         from dalembert.simulate.implicit import simulate_implicit
@@ -537,23 +540,12 @@ VELOCITY_ADVICE = (
 """What to do about initial velocities that violate constraints, in Python and in a scene."""
 
 
-def default_start(system: Any) -> Array:
-    """Return where a run starts by itself: where the file draws a mechanism, else the neutral configuration."""
-    return system.pose() if hasattr(system, "pose") else system.neutral()
-
-
-def named_start(system: Any, name: str) -> Array:
-    """Return the configuration of a name, which mechanisms have."""
-    if not hasattr(system, "pose"):
-        raise ModelError(f"q={name!r}: poses by name are those of a mechanism; give numbers", subject="q")
-    return system.pose(name)
-
-
 def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Array]:
     """Return the initial state on the constraints, or refuse it with the row that it misses."""
     from dalembert.model.mechanism.constraint_rows import refuse_turning_rows
     from dalembert.model.mechanism.mechanism import Mechanism
 
+    q, v = configuration_of_names(system, q), velocity_of_names(system, v)
     q = default_start(system) if q is None else finite_vector(q, system.configuration_names, "q")
     if not isinstance(system, Mechanism):
         system.begin_at(q, t)

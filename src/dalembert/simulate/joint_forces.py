@@ -12,8 +12,10 @@ constraint rows and contacts together, sample by sample (`model/mechanism/famili
 
 from __future__ import annotations
 
+import csv
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, fields, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -53,6 +55,12 @@ ROUNDING = 1e-12
 
 COARSE = 0.01
 """Part of a run between two samples above which its peaks are not seen: a hundred samples show a sine to 0.05 %."""
+
+
+PEAK_HEADS = (
+    "joint", "peak force [N]", "at [s]", "peak moment [N m]", "moment at [s]", "equivalent load [N]", "not unique",
+)  # fmt: skip
+"""Columns of a table of peaks."""
 
 
 class Peak(NamedTuple):
@@ -135,6 +143,24 @@ class JointForceHistory(JointForces):
         (i, j) = (int(np.nanargmax(size)) for size in sizes)
         return Peak(float(sizes[0][i]), float(self.t[i]), float(sizes[1][j]), float(self.t[j]))
 
+    def peaks_to_csv(self, path: str | Path) -> None:
+        """Write a line per joint and contact: its peaks with their times, its steady load, what is not unique."""
+        with Path(path).open("w", encoding="utf-8", newline="") as stream:
+            writer = csv.writer(stream, lineterminator="\n")
+            writer.writerow(PEAK_HEADS)
+            for name, peak in self.peaks.items():
+                force, moment = self.peak_sizes[name]
+                load, free = self.equivalent_load(name), ", ".join(self._open_components().get(name, ()))
+                writer.writerow((name, force, peak.force_time, moment, peak.moment_time, load, free))
+
+    def _open_components(self) -> dict[str, tuple[str, ...]]:
+        """Return, per joint and contact that has any, the components that are open in some sample."""
+        open_ones = self.not_unique
+        for name in self.contacts:
+            free = np.array(COMPONENTS)[~self[name].unique.all(axis=0)]
+            open_ones |= {name: tuple(free.tolist())} if free.size else {}
+        return open_ones
+
     def duty_cycle(self, name: str, levels: Any, what: str = "force") -> Array:
         """Return the share of the time for which the force (or "moment") of a joint is at least as large as levels."""
         size, weights = self._size(name, what)
@@ -190,10 +216,7 @@ class JointForceHistory(JointForces):
         width = max((len(name) for name in self), default=5)
         head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}"
         head += f"  {'load, N':>10}"
-        open_ones, lines = self.not_unique, []
-        for name in self.contacts:
-            free = np.array(COMPONENTS)[~self[name].unique.all(axis=0)]
-            open_ones |= {name: tuple(free.tolist())} if free.size else {}
+        open_ones, lines = self._open_components(), []
         peaks, all_sizes = self.peaks, self.peak_sizes
         for name, peak in peaks.items():
             sizes = all_sizes[name]

@@ -690,8 +690,8 @@ class Trajectory:
 
     def __str__(self) -> str:
         span = f"{self.t[-1] - self.t[0]:g} s, {self.steps} steps, {self.t.size} samples, {len(self.events)} events"
-        chosen = f"; {self.method}: {self.reason}" if self.method else ""
-        head = f"{self.status}: {span}{chosen} {self.message}".rstrip()
+        chosen = f"{self.method}: {self.reason}" if self.method else ""
+        head = f"{self.status}: " + "; ".join(filter(None, (span, chosen, self.message)))
         return "\n".join([head, *(f"note: {note}" for note in self.notes), *map(str, self.events[:50])])
 
 

@@ -31,6 +31,7 @@ from dalembert.kernel import Kernel
 from dalembert.kernel.c.engine import find_compiler
 from dalembert.kernel.c.export import export_c
 from dalembert.model.mechanism.parametric import SymbolicMechanism
+from dalembert.model.named_state import configuration_of_names, velocity_of_names
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -63,6 +64,11 @@ class MockupUnit:
     version: str
     variables: dict[str, UnitVariable]
     platforms: tuple[str, ...]
+
+    def __str__(self) -> str:
+        states = sum(variable.derivative_of is not None for variable in self.variables.values())
+        counts = f"{len(self.variables)} variables, {states} states"
+        return f"{self.path} (FMI {self.version}): {counts}; binaries for {', '.join(self.platforms) or 'no platform'}"
 
 
 def to_fmu(
@@ -121,6 +127,7 @@ def _check(word: Any, known: Sequence[str], what: str) -> None:
 
 def _start(mechanism: Mechanism, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:
     """Return where the unit starts: on the loops, with a velocity that they allow."""
+    q, v = configuration_of_names(mechanism, q), velocity_of_names(mechanism, v)
     v = np.zeros(mechanism.nv) if v is None else np.asarray(v, dtype=float)
     if q is None:
         q = mechanism.assemble().q if mechanism.names else mechanism.pose()

@@ -18,6 +18,7 @@ from dalembert.model.mechanism.precision import digits_of
 from dalembert.model.mechanism.project import closest, largest_residual
 from dalembert.model.mechanism.ranks import fitting_rank
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
+from dalembert.model.named_state import configuration_of_names, velocity_of_names
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -190,6 +191,7 @@ NEARLY_CLOSED, NEARLY_BALANCED = 1e-6, 1e-6
 
 def assemble(mechanism: Mechanism, q: Any, v: Any, hold: Sequence[str], t: float, rng: Any) -> Assembly:
     """Close the loops from a guess, and from others around it where that leads nowhere."""
+    q, v = configuration_of_names(mechanism, q), velocity_of_names(mechanism, v)
     start = np.array(mechanism.manifold.configuration(q), dtype=float)
     bad = np.flatnonzero(~np.isfinite(start))
     if bad.size:

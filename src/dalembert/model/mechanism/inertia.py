@@ -134,10 +134,12 @@ class Inertia:
         if low < -TRIANGLE * scale:
             return f"the rotational inertia has a negative principal moment ({low:g} kg m^2)"
         if low + middle < high - TRIANGLE * scale:
-            return (
+            words = (
                 f"the principal moments {low:g}, {middle:g}, {high:g} kg m^2 break the triangle inequality: "
                 f"the two smaller must sum to at least the largest"
             )
+            flat = low == middle == 0.0  # what one writes down who thinks of a plane
+            return words + (f"; a motion in the plane is the same with {high / 2:g} for each of them" if flat else "")
         return None
 
     def is_negative(self) -> bool:

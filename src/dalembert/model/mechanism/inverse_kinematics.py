@@ -62,7 +62,7 @@ AT_LIMIT = 1e-7
 """Distance from a limit, metres or radians, from which on a joint is at it."""
 
 PULLS = 1e-6
-"""Part of the largest force in the balance from which on a loop, a limit or a task is named."""
+"""Part of the largest force in the balance, the task's pull among them, from which on who pulls is named."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -119,16 +119,21 @@ class Task:
 
     @classmethod
     def of(cls, mechanism: Mechanism, name: str, target: Any) -> Task:
-        """Check a target: a position, a `Placement` or a 4 x 4 matrix."""
+        """Check a target: a position, a pair (rotation, position), a `Placement` or a 4 x 4 matrix."""
         if name != CENTER_OF_MASS or any(frame.name == name for frame in mechanism.frames):
             mechanism.frame(name)
         if isinstance(target, Placement):
             return cls(name, np.asarray(target.position, float), np.asarray(target.rotation, float))
+        if isinstance(target, tuple) and len(target) == 2:  # what `kinematics` returns
+            R, p = (floats(part, f"target of {name!r}") for part in target)
+            if R.shape != (3, 3) or p.shape != (3,):
+                raise ModelError(f"the target of {name!r} is a pair of a rotation (3, 3) and a position (3,)")
+            target = np.block([[R, p[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
         x = floats(target, f"target of {name!r}")
         if not np.isfinite(x).all() or x.shape not in ((3,), (4, 4)):
             raise ModelError(
-                f"the target of {name!r} is a position (3,), a Placement or a 4 x 4 pose, of finite numbers; "
-                f"got shape {x.shape}"
+                f"the target of {name!r} is a position (3,), a pair (rotation, position), a Placement or a 4 x 4 pose, "
+                f"of finite numbers; got shape {x.shape}"
             )
         if x.shape == (3,):
             return cls(name, x, None)
@@ -166,7 +171,10 @@ def inverse_kinematics(
 ) -> InverseKinematics:
     """Return a configuration near q0 that meets the tasks as far as possible; see `Mechanism.inverse_kinematics`."""
     if not isinstance(tasks, Mapping) or not tasks:
-        raise ModelError('tasks are targets by frame: {"hand": pose, "com": position}')
+        raise ModelError(
+            "tasks are targets by frame, after q0, where the search begins: "
+            'inverse_kinematics(q0, {"hand": position, "foot": (rotation, position)})'
+        )
     asked = {name: Task.of(mechanism, name, target) for name, target in tasks.items()}
     for name in priority or ():
         lookup(name, asked, "task")
@@ -348,8 +356,11 @@ class Search:
                 B = np.array(rows)
                 forces = np.linalg.lstsq(B.T, -pull, rcond=SEEN)[0]
                 levels = np.abs(forces) * np.linalg.norm(B, axis=1)
-                held = levels > PULLS * float(levels.max(initial=0.0))
-                if np.abs(pull).max(initial=0.0) > PULLS * np.abs(e).max():
+                largest = float(np.abs(pull).max(initial=0.0))
+                held = levels > PULLS * max(
+                    largest, float(levels.max(initial=0.0))
+                )  # beside the pull: rounding is none
+                if largest > PULLS * np.abs(e).max():
                     against += [label for label, is_held in zip(labels, held, strict=True) if is_held]
             result[task.name] = tuple(dict.fromkeys(against))
         return result

@@ -291,8 +291,13 @@ class JointForces(Mapping[str, JointForce]):
         shown = np.where(np.isnan(self.wrenches), np.nan, shown)
         rows = zip(self.names, shown, self.unique, strict=True)
         lines = [f"{name:{width}}  {_row_text(row, alone)}" for name, row, alone in rows]
+        lines = [
+            line if at.group == "joint" else f"{line}  of {at.parent} on {at.child}"
+            for line, at in zip(lines, self.table, strict=True)
+        ]
         mark = ["* not unique; " + self.choice] if not self.unique.all() else []
-        return "\n".join([f"axes of the {self.axes}, N and N m", head, *lines, *mark])
+        axes = "the world" if self.axes == "world" else f"the {self.axes}"
+        return "\n".join([f"of the parent on the child, in the axes of {axes}, N and N m", head, *lines, *mark])
 
 
 def _row_text(wrench: Array, unique: Array) -> str:

@@ -217,7 +217,7 @@ class Mechanism:
             i = self._joint_index[name]
             return slice(int(start[i]), int(start[i + 1]))
         table = self._coordinate_index if names is self.coordinates else self._configuration_index
-        i = lookup(name, table, "joint or coordinate")
+        i = lookup(name, {**self._joint_index, **table}, "joint or coordinate")  # a near match may be a joint
         return slice(i, i + 1)
 
     # --- configurations -----------------------------------------------------------------------------------------
@@ -666,7 +666,8 @@ class Mechanism:
         Parameters
         ----------
         q, v
-            A guess (nq,), as far off as it may be, and the velocity that one would like to have (nv,).
+            A guess (nq,), as far off as it may be, and the velocity that one would like to have (nv,); or the name of
+            a pose, and dicts of values by joint or coordinate.
         hold
             Joints and coordinates that keep their values, and their speeds where v is given.
         rng
@@ -701,9 +702,11 @@ class Mechanism:
 
         Parameters
         ----------
+        q0
+            Where the search begins, (nq,): `neutral()`, `pose("home")`, `random(0)`.
         tasks
-            By frame, joint or body: a position (3,), a `Placement` or a 4 x 4 pose in world axes; "com": the centre of
-            mass.
+            By frame, joint or body: a position (3,), a pair (rotation, position) as `kinematics` returns it, a
+            `Placement` or a 4 x 4 pose, in world axes; "com": the centre of mass.
         limits
             Whether joints with one velocity keep to their limits.
         priority

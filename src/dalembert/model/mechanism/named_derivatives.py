@@ -60,6 +60,11 @@ class Derivatives(Mapping[tuple[str, str], Array]):
     def __len__(self) -> int:
         return len(self.blocks)
 
+    def __str__(self) -> str:
+        words = [f"d {top} / d {below}: {block.shape}" for (top, below), block in self.blocks.items()]
+        solved = np.asarray(self.ok)
+        return "\n".join([f"derivatives: {int(solved.sum())} of {solved.size} samples have an answer", *words])
+
     @property
     def ok(self) -> Any:
         """Whether a sample has a certified answer, (...)."""

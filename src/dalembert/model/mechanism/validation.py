@@ -361,7 +361,7 @@ def _unphysical_words(parts: Builder, named: list[str]) -> str:
     message = f"{where}{parts.name!r} has {len(named)} inertias that no body can have, taken as they are: "
     message += f"{', '.join(named[:MOST_NAMED])}{more}"
     return Advised(
-        f"{message}. The mechanism's notes say what is wrong and what it means for the mass matrix; strict=True "
+        f"{message}. mechanism.notes says what is wrong and what it means for the mass matrix; strict=True "
         "refuses them, allow_unphysical=True takes them without this warning",
         f"{message}. `dalembert show FILE` says what is wrong and what it means for the mass matrix",
     )

@@ -227,7 +227,10 @@ class Contact:
 
     def __post_init__(self) -> None:
         if not isinstance(self.shape, Sphere | Box):
-            raise ModelError(f"a contact is of a Sphere or a Box, not of {type(self.shape).__name__}")
+            raise ModelError(
+                f"a contact is of a shape on a frame, da.Sphere(frame, radius) or da.Box(frame, size), not of "
+                f"{type(self.shape).__name__}"
+            )
         if not isinstance(self.other, Plane | Heightfield | Sphere):
             raise ModelError(f"a contact is with a Plane, a Heightfield or a Sphere, not {type(self.other).__name__}")
         if isinstance(self.other, Sphere) and not isinstance(self.shape, Sphere):
