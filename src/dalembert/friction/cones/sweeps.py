@@ -24,7 +24,8 @@ import numpy as np
 
 from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import EXPLAINED
-from dalembert.kernel.loops import reordered
+from dalembert.kernel.array_loops import add_multiple, copy_to, factor, fill, substitute
+from dalembert.kernel.loops import reordered, reordered_inner
 
 COULOMB, ASSOCIATED = 0, 1
 """Which problem: the true law, or the convex one that lets a sliding contact lift off."""
@@ -37,6 +38,9 @@ INNER, LOCAL = 30, 1e-3
 
 ROUND, CLOSE = 25, 0.1
 """Sweeps between looks at the residual, and the part by which it falls before Newton's method is tried again."""
+
+SMALL = 24
+"""Unknowns up to which a step is eliminated in place; a call of LAPACK takes longer than that."""
 
 SHIFT = 1e-11
 """Redundant reactions make Newton's matrix singular; this part of its diagonal is added to G there (not to F)."""
@@ -56,7 +60,7 @@ def steps_of(G, first):
     return rho
 
 
-@reordered
+@reordered_inner
 def row_times(G, a, r, g):
     """Return entry a of G r + g."""
     total = g[a]
@@ -65,7 +69,7 @@ def row_times(G, a, r, g):
     return total
 
 
-@reordered
+@reordered_inner
 def local_map(y, a, b, mu, law, kind, sliding, s, out):
     """Write what r must be, given y, for the contact of rows a .. b - 1."""
     n, reach = y[a], 0.0
@@ -102,7 +106,7 @@ def local_map(y, a, b, mu, law, kind, sliding, s, out):
         out[j] = scale * y[j]
 
 
-@reordered
+@reordered_inner
 def sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out):
     """Run one sweep of nonlinear Gauss-Seidel; return the largest change."""
     change = 0.0
@@ -180,7 +184,7 @@ def patient(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps):
     return best, used
 
 
-@reordered
+@reordered_inner
 def part_explained(g, r, first, mu, kind, rho):
     """Return the part of the reactions that g and given limits explain, times `EXPLAINED`; 1 at most."""
     data, answer = 0.0, 0.0
@@ -195,7 +199,7 @@ def part_explained(g, r, first, mu, kind, rho):
     return EXPLAINED * np.sqrt(data / answer)
 
 
-@reordered
+@reordered_inner
 def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
     """Write u, y and F = r - map(y); return the largest |F| (NaN counts as infinite) and the size of the terms of y.
 
@@ -222,7 +226,7 @@ def evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F):
     return worst, size * part_explained(g, r, first, mu, kind, rho)
 
 
-@reordered
+@reordered_inner
 def derivative(y, a, b, mu, law, kind, sliding, s, P):
     """Write P = d map / d y, a (b - a, b - a) block, at y."""
     d = b - a
@@ -281,14 +285,14 @@ def solved_or_nan(J, b):
     return x
 
 
-@reordered
-def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
-    """Return the step of Newton's method: (I - P (I - rho G)) step = -F, contacts that are open left out."""
+@reordered_inner
+def newton_system(G, first, mu, law, kind, sliding, s, rho, y, F, P, row, index, J, rhs, step):
+    """Write J, rhs of Newton's step, (I - P (I - rho G)) step = -F; return the number of unknowns, -1 without a step.
+
+    Open contacts are left out: there the step is -F. `row` (p,) and `index` (p,) lead from rows to unknowns and back.
+    """
     k, size = first.size - 1, F.size
-    P = np.zeros((3, 3))
-    row = np.empty(size, dtype=np.int64)
     count = 0
-    step = -F
     # contacts whose P is not zero are unknowns; for the open ones the step is -F
     for i in range(k):
         a, b = first[i], first[i + 1]
@@ -298,48 +302,51 @@ def newton_step(G, first, mu, law, kind, sliding, s, rho, y, F):
             for p in range(b - a):
                 empty = empty and P[j, p] == 0.0
         for j in range(a, b):
-            row[j] = -1 if empty else count
-            count += 0 if empty else 1
-    if count == 0:
-        return step
+            step[j], row[j] = -F[j], -1
+            if not empty:
+                row[j], index[count] = count, j
+                count += 1
     # J = I - P (I - rho G), shifted a little; what is known of the step goes to the right side
-    J, rhs = np.zeros((count, count)), np.zeros(count)
-    index = np.empty(count, dtype=np.int64)
-    for j in range(size):
-        if row[j] >= 0:
-            index[row[j]] = j
     for i in range(k):
         a, b = first[i], first[i + 1]
         if row[a] < 0:
             continue
         derivative(y, a, b, mu[i], law, kind[i], sliding[i], s, P)
         for j in range(a, b):
-            Jrow = J[row[j]]
-            right = -F[j]
+            own, right = row[j], -F[j]
+            for q in range(count):
+                J[own, q] = 0.0
             for p in range(a, b):
                 weight = P[j - a, p - a]
                 if weight == 0.0:
                     continue
-                Grow, scaled = G[p], weight * rho[i]
+                scaled = weight * rho[i]
                 for q in range(count):
-                    Jrow[q] += scaled * Grow[index[q]]
+                    J[own, q] += scaled * G[p, index[q]]
                 for q in range(size):
                     if row[q] < 0:
-                        right -= scaled * Grow[q] * step[q]
-                Jrow[row[p]] -= weight * (1.0 - SHIFT)
-            Jrow[row[j]] += 1.0
-            rhs[row[j]] = right
+                        right -= scaled * G[p, q] * step[q]
+                J[own, row[p]] -= weight * (1.0 - SHIFT)
+            J[own, own] += 1.0
+            rhs[own] = right
     for q in range(count):
         if not abs(rhs[q]) < np.inf:
-            return step
+            return -1
         for j in range(count):
             if not abs(J[q, j]) < np.inf:
-                return step
-    # a singular J gives NaN, which the caller sees
-    found = solved_or_nan(J, rhs)
-    for q in range(count):
-        step[index[q]] = found[q]
-    return step
+                return -1
+    return count
+
+
+@reordered
+def solve_small_or_large(J, rhs, count, pivot):
+    """Overwrite the first entries of rhs by the solution of J x = rhs; NaN where J is singular to the last digit."""
+    if count > SMALL:
+        rhs[:count] = solved_or_nan(J[:count, :count].copy(), rhs[:count])
+    elif factor(J, count, pivot):
+        substitute(J, count, pivot, rhs)
+    else:
+        fill(rhs, np.nan)
 
 
 @reordered
@@ -351,14 +358,31 @@ def attempt(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps)
         if sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out) == 0.0:
             break
     worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
-    best, kept = worst / max(scale, TINY), r.copy()
-    used = 0
+    best = worst / max(scale, TINY)
+    if not (0 < steps and best > tolerance):
+        return best, 0
+    return newton(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F, tolerance, steps, worst, best)
+
+
+@reordered
+def newton(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F, tolerance, steps, worst, best):
+    """Take damped Newton steps while they help; r is the best met; return its residual and the steps."""
+    size, used = g.size, 0
+    kept, start, step, rhs = r.copy(), np.empty(size), np.empty(size), np.empty(size)
+    P, J = np.zeros((3, 3)), np.empty((size, size))
+    row, index, pivot = np.empty(size, np.int64), np.empty(size, np.int64), np.empty(size, np.int64)
     while used < steps and best > tolerance:
-        step = newton_step(G, first, mu, law, kind, sliding, s, rho, y, F)
+        count = newton_system(G, first, mu, law, kind, sliding, s, rho, y, F, P, row, index, J, rhs, step)
+        if count > 0:
+            solve_small_or_large(J, rhs, count, pivot)
+            for q in range(count):
+                step[index[q]] = rhs[q]
         used += 1
-        start, damping, before = r.copy(), 1.0, worst
+        copy_to(start, r)
+        damping, before = 1.0, worst
         for _ in range(6):
-            r[:] = start + damping * step
+            copy_to(r, start)
+            add_multiple(r, damping, step)
             worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
             if worst <= 2.0 * before:
                 break
@@ -366,9 +390,10 @@ def attempt(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps)
         if not worst <= 1e3 * before:
             break
         if worst / max(scale, TINY) < best:
-            best, kept[:] = worst / max(scale, TINY), r
+            best = worst / max(scale, TINY)
+            copy_to(kept, r)
         elif used > 4 and worst > 0.9 * before:
             sweep(G, g, first, mu, law, kind, sliding, s, rho, r, y, out)
             worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
-    r[:] = kept
+    copy_to(r, kept)
     return best, used

@@ -8,7 +8,7 @@ import numpy as np
 
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import cube, flags, matrix, vector, whole, whole_matrix
-from dalembert.simulate.contact.array_loops import copy_rows, copy_to
+from dalembert.kernel.array_loops import copy_rows, copy_to
 from dalembert.simulate.contact.field_loops import (
     DOUBLINGS,
     RADIUS,

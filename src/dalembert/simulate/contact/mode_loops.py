@@ -19,7 +19,7 @@ import numpy as np
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.kkt.limits import CERTAIN
-from dalembert.simulate.contact.array_loops import dot, factor, fill, substitute
+from dalembert.kernel.array_loops import copy_to, dot, factor, fill, substitute
 from dalembert.simulate.contact.cone_loops import decided
 from dalembert.simulate.contact.friction_loops import limit_factor, own_acceleration, set_directions, set_rates, static
 from dalembert.simulate.contact.memory import (
@@ -259,6 +259,41 @@ def loads_are_sound(w):
 
 
 @nested
+def hold_on(w):
+    """Let contacts of a redundant mode hold where complementarity lets them go: accelerations and powers as before.
+
+    A step that overshoots the end of a mode then sees no kink, as where rows are independent; reactions and contact
+    rates stay those of complementarity, which say that the mode has ended. Where friction depends on a reaction that
+    is not unique, there is no such continuation.
+    """
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    load_row, tangents = whole(w, AT.load_row), whole(w, AT.tangents)
+    contact_rate, reactions, lam = vector(w, AT.contact_rate), vector(w, AT.reactions), vector(w, AT.lam)
+    acceleration = vector(w, AT.acceleration)
+    noise, lets_go = 0.0, False
+    for j in range(acceleration.size):
+        noise = max(noise, abs(acceleration[j]))
+    noise = OPENING * (1.0 + noise)
+    for i in range(closed.size):
+        if not closed[i]:
+            continue
+        if slides[i] and (gapped[i] or load_row[i] >= 0):
+            return
+        lets_go = lets_go or (gapped[i] and contact_rate[3 * i] > noise)
+        for j in range(1, 1 + tangents[i]):
+            lets_go = lets_go or (not slides[i] and abs(contact_rate[3 * i + j]) > noise)
+    if not lets_go:
+        return
+    rates, forces, multipliers = contact_rate.copy(), reactions.copy(), lam.copy()
+    if hold(w, False) == SOUND:
+        take(w)
+        set_rates(w)
+        copy_to(contact_rate, rates)
+        copy_to(reactions, forces)
+        copy_to(lam, multipliers)
+
+
+@nested
 def solve_motion(w, t, careful):
     """Evaluate the terms at w.q, w.v and solve the mode; return how it ended."""
     mode_counts = whole(w, AT.mode_counts)
@@ -270,6 +305,8 @@ def solve_motion(w, t, careful):
         return NO_LOAD
     if mode_counts[REDUNDANT]:
         code = decided(w)
+        if code == SOUND and not careful:
+            hold_on(w)
     else:
         code = held(w, careful)
         if code in (SINGULAR, DOUBTFUL):

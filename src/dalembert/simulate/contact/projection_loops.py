@@ -11,7 +11,7 @@ import numpy as np
 
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
-from dalembert.simulate.contact.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
+from dalembert.kernel.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
 from dalembert.simulate.contact.memory import (
     ALONG,
     AT,

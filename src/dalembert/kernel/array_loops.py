@@ -1,4 +1,4 @@
-"""Vectors and elimination, compiled: loops written out are compiled several times faster than NumPy's expressions."""
+"""Vectors and elimination in compiled loops: loops written out are compiled several times faster than NumPy's expressions."""
 
 # pyright: reportCallIssue=false, reportArgumentType=false
 
@@ -6,20 +6,20 @@ from __future__ import annotations
 
 import numpy as np
 
-from dalembert.kernel.loops import nested
+from dalembert.kernel.loops import inner
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Vectors and matrices.
 
 
-@nested
+@inner
 def copy_to(target, source):
     """Copy a vector."""
     for j in range(source.size):
         target[j] = source[j]
 
 
-@nested
+@inner
 def copy_rows(target, source):
     """Copy a matrix."""
     for i in range(source.shape[0]):
@@ -27,14 +27,14 @@ def copy_rows(target, source):
             target[i, j] = source[i, j]
 
 
-@nested
+@inner
 def fill(target, value):
     """Write a value into all of a vector."""
     for j in range(target.size):
         target[j] = value
 
 
-@nested
+@inner
 def dot(a, b):
     """Return a . b."""
     total = 0.0
@@ -43,14 +43,14 @@ def dot(a, b):
     return total
 
 
-@nested
+@inner
 def add_multiple(target, factor, source):
     """Add a multiple of a vector."""
     for j in range(source.size):
         target[j] += factor * source[j]
 
 
-@nested
+@inner
 def least(values):
     """Return the least of some values."""
     smallest = np.inf
@@ -64,7 +64,7 @@ def least(values):
 # Elimination with partial pivoting.
 
 
-@nested
+@inner
 def factor(K, size, pivot):
     """Overwrite K by its factors; return whether no pivot is zero."""
     for j in range(size):
@@ -87,7 +87,7 @@ def factor(K, size, pivot):
     return True
 
 
-@nested
+@inner
 def substitute(K, size, pivot, x):
     """Overwrite x by the solution."""
     for j in range(size):
