@@ -70,6 +70,67 @@ def test_a_tableau_goes_the_same_way():
     np.testing.assert_allclose(run["x"], np.cos(run.t), atol=1e-6)
 
 
+SPRING, MASS, PUSH = 3.0, 2.0, 1.5
+"""A mass on a spring, pushed: x = (push / spring) (1 - cos omega t)."""
+
+
+def spring_mass(kind):
+    """Return it as a mechanism, a Lagrangian, matrices or a tableau, and its start."""
+    x, v, u, dx, dv = (ca.SX.sym(name) for name in ("x", "v", "u", "dx", "dv"))
+    if kind == "Lagrangian":
+        return da.Lagrangian(x, v, MASS * v**2 / 2, SPRING * x**2 / 2, coordinates=["x"]), [0.0], [0.0]
+    if kind == "Matrices":
+        return da.Matrices([[MASS]], force=lambda q, v, t: -SPRING * q, coordinates=("x",)), [0.0], [0.0]
+    if kind == "Tableau":
+        rows = {"rate": dx - v, "balance": MASS * dv + SPRING * x - u}
+        return da.Tableau(rows, [x, v, u], {"x": dx, "v": dv}, known=["u"]), {"x": 0.0}, None
+    builder = da.Builder("mass on a spring", gravity=(0, 0, 0))
+    builder.body("mass", MASS, inertia=np.eye(3))
+    builder.joint("x", "prismatic", "world", "mass", stiffness=SPRING)
+    return builder.build(), [0.0], [0.0]
+
+
+@pytest.mark.parametrize("kind", ["Mechanism", "Lagrangian", "Matrices", "Tableau"])
+@pytest.mark.parametrize("form", ["number", "by name", "table", "casadi", "python"])
+def test_a_force_is_given_in_the_same_forms_for_all_systems(kind, form):
+    system, q, v = spring_mass(kind)
+    t, state = ca.SX.sym("t"), [ca.SX.sym("q"), ca.SX.sym("v")]
+    name, times = "u" if kind == "Tableau" else "x", np.linspace(0.0, 2.0, 5)
+    force = {
+        "number": PUSH,
+        "by name": {name: PUSH},
+        "table": (times, np.full(5, PUSH)),
+        "casadi": ca.Function("push", [t, *state], [ca.SX(PUSH)]),
+        "python": lambda t, q, v: [PUSH],
+    }[form]
+    if kind == "Tableau" and form != "by name":
+        with pytest.raises(da.ModelError, match="by name of its signals"):
+            da.simulate(system, 1.5, q, v, force=force)
+        force = {name: force if form in ("number", "table") else PUSH}
+    run = da.simulate(system, 1.5, q, v, force=force)
+    assert run.ok, str(run)
+    wanted = PUSH / SPRING * (1 - np.cos(np.sqrt(SPRING / MASS) * run.t[-1]))
+    assert run["x"][-1] == pytest.approx(wanted, abs=1e-7)
+
+
+def test_a_force_beside_a_joint_whose_motion_is_known():
+    """Two masses in a row: the first is moved by t^2, the second is pushed along it."""
+    builder = da.Builder("two masses", gravity=(0, 0, 0))
+    for body, parent in (("first", "world"), ("second", "first")):
+        builder.body(body, MASS, inertia=np.eye(3))
+        builder.joint(f"along {body}", "prismatic", parent, body)
+    m, t = builder.build(), ca.SX.sym("t")
+    given = {"known": {"along first": t**2}, "time": t}
+    for force in ({"along second": PUSH}, [0.0, PUSH], ([0.0, 1.0], [[0.0, PUSH]] * 2)):
+        run = da.simulate(m, 1.0, force=force, **given)
+        assert run["along second"][-1] == pytest.approx(-1.0 + PUSH / MASS / 2, abs=1e-7)
+        assert run["tau along first"][-1] == pytest.approx(2 * MASS + PUSH, abs=1e-6)
+    with pytest.raises(da.ModelError, match="its force is part of the answer"):
+        da.simulate(m, 1.0, force={"along first": 1.0}, **given)
+    with pytest.raises(da.ModelError, match="no functions of the state"):
+        da.simulate(m, 1.0, force=lambda t, q, v: [0.0, PUSH], **given)
+
+
 def test_a_mechanism_of_which_a_joint_is_known_gives_its_torque():
     m, q, _ = crank_rocker()
     t = ca.SX.sym("t")
@@ -85,7 +146,8 @@ def test_a_mechanism_of_which_a_joint_is_known_gives_its_torque():
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"force": [1.0]}, "force= is not taken.*known="),
+        ({"force": [1.0]}, "force= in implicit form.*by name"),
+        ({"force": {"u": 1.0}, "known": {"u": 0.0}}, "given twice"),
         ({"step": 0.1}, "step= is not taken"),
         ({"method": "dop853"}, "does not solve F"),
         ({"method": "bfd"}, "did you mean 'bdf'"),

@@ -82,6 +82,15 @@ def driven(method):
     return (pendulum(), 1.5, [0.3, 0.1], [0.0, 0.0]), {"method": method, "rtol": 1e-6, "atol": 1e-8, "known": known}
 
 
+def named(method):
+    """Return a mass on a spring as named equations, pushed by a table."""
+    x, w, push, dx, dw = (ca.SX.sym(name) for name in ("x", "w", "push", "dx", "dw"))
+    rows = {"rate": dx - w, "balance": dw + 9 * x - push}
+    tableau = da.Tableau(rows, {"x": x, "w": w, "push": push}, {"x": dx, "w": dw}, known=["push"])
+    known = {"push": ([0.0, 1.0, 2.5], [0.0, 3.0, -1.0], "linear")}
+    return (tableau, 2.0, {"x": 0.3}, None), {"method": method, "rtol": 1e-6, "atol": 1e-8, "known": known}
+
+
 WITHOUT_CONTACTS = [name for name in METHODS if name not in ("hybrid", "moreau", "fixed")]
 CASES = [
     *[pytest.param(smooth, each, id=f"smooth {each}") for each in WITHOUT_CONTACTS if each != "ida"],
@@ -91,6 +100,7 @@ CASES = [
     pytest.param(scheme, "fixed", id="scheme fixed"),
     *[pytest.param(equations, each, id=f"equations {each}") for each in IMPLICIT if each != "ida"],
     pytest.param(driven, "bdf", id="driven bdf"),
+    pytest.param(named, "radau", id="named radau"),
 ]
 """Every stepper: smooth, with impacts of a mechanism, stick, slip and impacts of a Lagrangian, in implicit form."""
 
@@ -124,7 +134,7 @@ def test_a_killed_run_goes_on_bit_for_bit(make, method, tmp_path, monkeypatch):
     assert run.steps == whole.steps
 
 
-@pytest.mark.parametrize(("make", "method"), [(belt, "dop853"), (equations, "bdf"), (driven, "radau")])
+@pytest.mark.parametrize(("make", "method"), [(belt, "dop853"), (equations, "bdf"), (driven, "radau"), (named, "bdf")])
 def test_runs_with_contacts_and_in_implicit_form_are_saved_and_repeat_themselves(make, method, tmp_path):
     (system, duration, q, v), options = make(method)
     run = da.simulate(system, duration, q, v, **options)
@@ -135,11 +145,11 @@ def test_runs_with_contacts_and_in_implicit_form_are_saved_and_repeat_themselves
         np.testing.assert_array_equal(read.samples[name], rows, err_msg=name)
     for name in run.unknowns:
         np.testing.assert_array_equal(read[name], run[name])
-    if make is equations:
+    if make in (equations, named):
         with pytest.raises(da.ModelError, match="give it again: system="):
             read.repeat()
         np.testing.assert_allclose(read.solution(0.7), run.solution(0.7), atol=1e-4)
-    again = read.repeat(system=system) if make is equations else read.repeat()
+    again = read.repeat(system=system) if make in (equations, named) else read.repeat()
     for name, rows in run.samples.items():
         np.testing.assert_array_equal(again.samples[name], rows, err_msg=name)
 

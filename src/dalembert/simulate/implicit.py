@@ -6,7 +6,7 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import fields, replace
 from itertools import accumulate
 from types import SimpleNamespace
@@ -17,7 +17,9 @@ import numpy as np
 
 from dalembert.checks import is_number
 from dalembert.errors import ModelError
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.names import near_matches
+from dalembert.simulate.equations.controller import forces_known_in_time
 from dalembert.simulate.equations.lagrangian_system import in_time
 from dalembert.simulate.events.asked import Event, named_events
 from dalembert.simulate.events.record import EventRecord
@@ -36,7 +38,6 @@ OF_PROBLEM = ("formulation", "time", "parameters")
 """Options that `Problem` takes; the others are those of `Settings`."""
 
 NOT_TAKEN = {
-    "force": 'give forces as known={"tau joint": ...}, or controls by their names',
     "contacts": "contacts go with a Mechanism whose motion is not known",
     "on_step": "events= are called at every step",
     "step": "implicit steppers choose their steps by rtol and atol; max_step= bounds them",
@@ -122,6 +123,7 @@ def simulate_implicit(
     begun: Session | None = None, sink: Any = None,
 ) -> Trajectory:  # fmt: skip
     """Return the run of `da.simulate` in implicit form; `begun` is one that goes on, and `sink` where it is written."""
+    given = given | {"force": None, "known": known_with_forces(system, given.get("force"), given["known"])}
     for word, instead in NOT_TAKEN.items():
         if given[word] is not None:
             raise ModelError(f"{word}= is not taken by a run in implicit form: {instead}")
@@ -159,6 +161,37 @@ def simulate_implicit(
         if sink is not None:
             sink.close()
     return trajectory_of_run(run, result, ignored)
+
+
+def known_with_forces(system: Any, force: Any, known: Any) -> Any:
+    """Return what is known, with applied forces among it: torques of a mechanism's joints, signals by their names."""
+    if force is None:
+        return known
+    words = "force= in implicit form is what is known in time"
+    if not hasattr(system, "mass_matrix"):
+        if not isinstance(force, Mapping):
+            raise ModelError(f"{words}: of a {type(system).__name__} a dict by name of its signals or known variables")
+        values = dict(force)
+    else:
+        if not isinstance(system, Mechanism):
+            raise ModelError(f"{words}: give the controls of a {type(system).__name__} by name, as known=")
+        by_coordinate = forces_known_in_time(system, force)
+        if by_coordinate is None:
+            raise ModelError(f"{words}: numbers and tables, no functions of the state. Give these without known=")
+        driven = {system.coordinates[system.index_v(name).start] for name in known if name in system.coordinates}
+        values = {f"tau {name}": x for name, x in by_coordinate.items() if name not in driven}
+        needless = [name for name in driven & set(by_coordinate) if not _is_zero(by_coordinate[name])]
+        if needless:
+            raise ModelError(f"force of {needless[0]!r}: its motion is known, and its force is part of the answer")
+    twice = set(values) & set(known or {})
+    if twice:
+        raise ModelError(f"{sorted(twice)[0]!r} is given twice, by force= and by known=")
+    return {**(known or {}), **values}
+
+
+def _is_zero(value: Any) -> bool:
+    """Say whether a number, or all of a table, is zero."""
+    return not np.any(np.asarray(getattr(value, "values", value), dtype=float))
 
 
 def _session_of(

@@ -130,12 +130,8 @@ def controller(system: Any, force: Any) -> Controller:
     if isinstance(force, Mapping):
         return made(_by_name(system, force, signals, t, q, v), _kind_of(force))
     if isinstance(force, Table | tuple):
-        times, values, how = _table_parts(force)
-        if values.shape != (times.size, n):
-            raise ShapeError(f"a table of joint forces is (times, values) with values ({times.size}, {n}); they have "
-                             f"{values.shape}")  # fmt: skip
-        columns = [signals.expressions(name, Table(times, values[:, j], how), 0, t)[0]
-                   for j, name in enumerate(system.coordinates)]  # fmt: skip
+        tables = tables_of(system, force)
+        columns = [signals.expressions(name, tables[name], 0, t)[0] for name in system.coordinates]
         return made(ca.vertcat(*columns), "table")
     if callable(force):
         signals.symbols += [ca.SX.sym(f"tau[{name}]") for name in system.coordinates]
@@ -152,6 +148,8 @@ def _constant(force: Any, n: int) -> ca.SX:
             f"force is {type(force).__name__}; give numbers (nv,), a dict by joint, (times, values), a "
             "casadi.Function of (t, q, v), or a Python function of (t, q, v)"
         ) from error
+    if values.ndim == 0 and n == 1:
+        values = values.reshape(1)
     if values.shape != (n,):
         hint = "; values in time are (times, values)" if values.ndim == 2 else ""
         raise ShapeError(f"force must have shape ({n},), one number per velocity; it has {values.shape}{hint}")
@@ -171,10 +169,10 @@ def _by_name(system: Any, force: Mapping[str, Any], signals: Signals, t: ca.SX, 
         if isinstance(value, ca.Function):
             tau[place.start] = _called(value, t, q, v, 1, f"force[{name!r}]")
         elif isinstance(value, Table | tuple):
-            times, values, how = _table_parts(value)
+            times, values, how = table_parts(value)
             tau[place.start] = signals.expressions(name, Table(times, values, how), 0, t)[0]
         else:
-            tau[place.start] = _constant([value], 1)
+            tau[place.start] = _constant(value, 1)
     return ca.vertcat(*tau)
 
 
@@ -205,7 +203,36 @@ def _kind_of(force: Mapping[str, Any]) -> str:
     return next((kind for kind in ("expression", "table") if kind in kinds), "constant")
 
 
-def _table_parts(given: Any) -> tuple[Array, Array, str]:
+def tables_of(system: Any, force: Any) -> dict[str, Table]:
+    """Return the table of every coordinate from one with a column for each."""
+    times, values, how = table_parts(force)
+    if values.shape == times.shape and system.nv == 1:
+        values = values[:, None]
+    if values.shape != (times.size, system.nv):
+        raise ShapeError(
+            f"a table of joint forces is (times, values) with values ({times.size}, {system.nv}); they have "
+            f"{values.shape}"
+        )
+    return {name: Table(times, values[:, j], how) for j, name in enumerate(system.coordinates)}
+
+
+def forces_known_in_time(system: Any, force: Any) -> dict[str, Any] | None:
+    """Return numbers and tables by coordinate, of the coordinates that have one; None where forces need the state."""
+    if isinstance(force, Table | tuple):
+        return dict(tables_of(system, force))
+    if isinstance(force, Mapping):
+        if any(callable(x) for x in force.values()):
+            return None
+        controller(system, force)  # refuses what is wrong with a name or a value
+        places = {name: system.coordinates[system.index_v(name).start] for name in force}
+        return {places[x]: Table(*table_parts(y)) if isinstance(y, Table | tuple) else y for x, y in force.items()}
+    if callable(force):
+        return None
+    values = np.asarray(ca.DM(_constant(force, system.nv))).ravel()
+    return dict(zip(system.coordinates, values.tolist(), strict=True))
+
+
+def table_parts(given: Any) -> tuple[Array, Array, str]:
     if isinstance(given, Table):
         return floats(given.t, "times"), floats(given.values, "values"), given.kind
     if len(given) not in (2, 3):

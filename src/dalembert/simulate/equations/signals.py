@@ -173,15 +173,15 @@ class Signals:
             return [ca.SX(number), *[ca.SX(0)] * derivatives]
         if isinstance(given, Table) or (hasattr(given, "c") and hasattr(given, "x")):
             return self._table(name, given, derivatives)
-        if isinstance(given, tuple) and len(given) == 2 and not callable(given[0]):
+        if isinstance(given, tuple) and len(given) in (2, 3) and not callable(given[0]) and not callable(given[-1]):
             return self._table(name, Table(*given), derivatives)
         functions: Any = given if isinstance(given, Sequence) else [given]
         if all(map(callable, functions)) and len(functions) >= derivatives + 1:
             return [self._add(name, functions[d], d) for d in range(derivatives + 1)]
         need = "" if derivatives == 0 else f", or {derivatives + 1} callables (value, rate, acceleration)"
         raise ModelError(
-            f"known {name!r} is {type(given).__name__}; give a number, an expression of time, a Table, (t, values), "
-            f"a PPoly{need or ', or a callable of t'}"
+            f"known {name!r} is {type(given).__name__}; give a number, an expression of time, a Table, (t, values) "
+            f"or (t, values, kind), a PPoly{need or ', or a callable of t'}"
         )
 
     def _table(self, name: str, given: Any, derivatives: int) -> list[ca.SX]:
