@@ -20,6 +20,7 @@ from __future__ import annotations
 import argparse
 import json
 import platform
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
@@ -31,8 +32,10 @@ import numpy as np
 from dae_problems import PROBLEMS, Published
 from dalembert.errors import DalembertError
 from dalembert.simulate import Problem, Settings, from_expressions
-from dalembert.simulate.steppers.bdf_fixed import boundary, fixed_step, sector
 from dalembert.simulate.steppers.ida import ida_solver
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.reference.bdf_fixed import boundary, fixed_step, sector
 
 TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 REPEATS = 7

@@ -1,4 +1,4 @@
-"""Vectors and elimination in compiled loops: loops written out are compiled several times faster than NumPy's expressions."""
+"""Vectors and elimination in compiled loops, written out: compiled several times faster than NumPy's expressions."""
 
 # pyright: reportCallIssue=false, reportArgumentType=false
 

@@ -234,10 +234,10 @@ def simulate(
         its size is put onto them, one that misses them by more is refused (`mechanism.assemble` closes loops).
         Of a `Tableau` or `DAE`: the unknowns x and their rates.
     force
-        Applied generalized forces: numbers (nv,), or one where nv = 1; a dict by joint or coordinate of any of these; (times, values),
-        linear between times, or (times, values, kind) with "cubic" or "previous"; a `casadi.Function` of (t, q, v),
-        which is compiled in; or a Python function of (t, q, v), which is called at every stage. Beside `known`: numbers
-        and tables; of a tableau or DAE a dict by name of what is known.
+        Applied generalized forces: numbers (nv,), or one where nv = 1; a dict by joint or coordinate of any of these;
+        (times, values), linear between times, or (times, values, kind) with "cubic" or "previous"; a `casadi.Function`
+        of (t, q, v), which is compiled in; or a Python function of (t, q, v), which is called at every stage. Beside
+        `known`: numbers and tables; of a tableau or DAE a dict by name of what is known.
     contacts
         Of a mechanism: a list of `dalembert.simulate.contact` shapes and planes, which may touch, and of
         `dalembert.friction` contacts along rows of numbers or joints, which rub.

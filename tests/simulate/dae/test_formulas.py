@@ -8,7 +8,7 @@ import pytest
 
 from dalembert.errors import ModelError, ShapeError
 from dalembert.simulate import from_expressions
-from dalembert.simulate.steppers.bdf_fixed import (
+from tests.reference.bdf_fixed import (
     alpha,
     boundary,
     derivative,

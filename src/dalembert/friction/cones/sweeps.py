@@ -359,7 +359,7 @@ def attempt(G, g, first, mu, law, kind, sliding, s, r, tolerance, sweeps, steps)
             break
     worst, scale = evaluate(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F)
     best = worst / max(scale, TINY)
-    if not (0 < steps and best > tolerance):
+    if not (steps > 0 and best > tolerance):
         return best, 0
     return newton(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F, tolerance, steps, worst, best)
 

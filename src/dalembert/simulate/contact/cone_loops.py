@@ -16,9 +16,9 @@ import numpy as np
 from dalembert.friction.cones.sweeps import COULOMB, attempt
 from dalembert.friction.contact_problem import BILATERAL, FIXED, UNILATERAL
 from dalembert.friction.limits import AIM, EXPLAINED
+from dalembert.kernel.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
-from dalembert.kernel.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
 from dalembert.simulate.contact.friction_loops import limit_factor, set_directions, set_rates, static
 from dalembert.simulate.contact.impulse_loops import resistance
 from dalembert.simulate.contact.memory import (

@@ -11,9 +11,9 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.friction.laws import laws
+from dalembert.kernel.array_loops import copy_to, dot, factor, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
-from dalembert.kernel.array_loops import copy_to, dot, factor, substitute
 from dalembert.simulate.contact.memory import AT, FRICTION_WORK, HEAT, LAWS, POWER
 
 DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)

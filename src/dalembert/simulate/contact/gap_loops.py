@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import copy_rows, copy_to
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import cube, flags, matrix, vector, whole, whole_matrix
-from dalembert.kernel.array_loops import copy_rows, copy_to
 from dalembert.simulate.contact.field_loops import (
     DOUBLINGS,
     RADIUS,

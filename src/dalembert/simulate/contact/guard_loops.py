@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import copy_rows, copy_to, fill, least
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
-from dalembert.kernel.array_loops import copy_rows, copy_to, fill, least
 from dalembert.simulate.contact.field_loops import field_of, gap_and_rate, room_in
 from dalembert.simulate.contact.friction_loops import static, static_applies
 from dalembert.simulate.contact.memory import (

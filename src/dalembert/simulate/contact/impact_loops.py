@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import copy_to, dot, fill, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
 from dalembert.kkt.limits import DOUBT
-from dalembert.kernel.array_loops import copy_to, dot, fill, substitute
 from dalembert.simulate.contact.cone_loops import block, other_rows, pose, solve_cones
 from dalembert.simulate.contact.memory import (
     AT,

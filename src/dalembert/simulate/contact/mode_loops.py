@@ -16,10 +16,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import copy_to, dot, factor, fill, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.kkt.limits import CERTAIN
-from dalembert.kernel.array_loops import copy_to, dot, factor, fill, substitute
 from dalembert.simulate.contact.cone_loops import decided
 from dalembert.simulate.contact.friction_loops import limit_factor, own_acceleration, set_directions, set_rates, static
 from dalembert.simulate.contact.memory import (

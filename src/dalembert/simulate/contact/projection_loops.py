@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
-from dalembert.kernel.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
 from dalembert.simulate.contact.memory import (
     ALONG,
     AT,

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import copy_to, fill
 from dalembert.kernel.loops import nested
 from dalembert.kernel.views import cube, flags, matrix, vector, whole, whole_matrix
 from dalembert.kkt import Status
-from dalembert.kernel.array_loops import copy_to, fill
 from dalembert.simulate.contact.friction_loops import static
 from dalembert.simulate.contact.memory import (
     AT,

@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import add_multiple, copy_to, dot, fill
 from dalembert.kernel.loops import nested
 from dalembert.kernel.views import flags, matrix, vector, whole
 from dalembert.kkt.limits import DOUBT
-from dalembert.kernel.array_loops import add_multiple, copy_to, dot, fill
 from dalembert.simulate.contact.friction_loops import static
 from dalembert.simulate.contact.memory import AT, HELD, KEPT_CONSTRAINTS, KEPT_ROWS, REDUNDANT
 from dalembert.simulate.limits import SEEN

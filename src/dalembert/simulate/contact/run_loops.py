@@ -13,9 +13,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import copy_rows, copy_to
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
-from dalembert.kernel.array_loops import copy_rows, copy_to
 from dalembert.simulate.contact.cone_loops import paradox
 from dalembert.simulate.contact.gap_loops import accepted_in_cells, gap_in, step_behind
 from dalembert.simulate.contact.guard_loops import first_change, first_watched, note_signs

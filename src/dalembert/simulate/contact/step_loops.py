@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import copy_to, factor, fill, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
-from dalembert.kernel.array_loops import copy_to, factor, fill, substitute
 from dalembert.simulate.contact.cone_loops import paradox
 from dalembert.simulate.contact.memory import (
     AT,

@@ -6,9 +6,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.kernel.array_loops import copy_to, dot, fill
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
-from dalembert.kernel.array_loops import copy_to, dot, fill
 from dalembert.simulate.contact.cone_loops import decided, slipping_limb
 from dalembert.simulate.contact.friction_loops import own_acceleration, static, static_applies, terms_of
 from dalembert.simulate.contact.impact_loops import certify, limit_of, strike, strike_one_by_one

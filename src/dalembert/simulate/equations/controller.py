@@ -233,6 +233,7 @@ def forces_known_in_time(system: Any, force: Any) -> dict[str, Any] | None:
 
 
 def table_parts(given: Any) -> tuple[Array, Array, str]:
+    """Return times, values and kind of a table."""
     if isinstance(given, Table):
         return floats(given.t, "times"), floats(given.values, "values"), given.kind
     if len(given) not in (2, 3):
