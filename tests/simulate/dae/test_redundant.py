@@ -89,10 +89,11 @@ def test_a_rank_that_changes_for_good_is_told_by_name():
 
 
 def test_events_are_counted_across_a_new_choice_of_rows():
+    """At looser tolerances the rows that were left out may agree to the end, by rounding alone."""
     system = parallelogram()
     angle = system.symbols.q[2]
     events = [Event(ca.sin(angle / 2), direction=1), Event(angle + 35.0, terminal=True)]
-    run = Problem(system, formulation="index3", events=events).integrate((0, 9), *start(0.0), rtol=1e-7, atol=1e-7)
+    run = Problem(system, formulation="index3", events=events).integrate((0, 9), *start(0.0), rtol=1e-8, atol=1e-8)
     assert run.status == 1
     assert run.statistics.rechosen >= 1
     assert [len(t) for t in run.t_events] == [3, 1]  # sin rises at -2 pi, -6 pi, -10 pi
