@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.optimize import brentq
 
 import dalembert as da
 
@@ -54,7 +55,7 @@ def positions(theta, w):
     return B, phi, np.angle(across), k, np.linalg.solve(E, [rest.real, rest.imag])
 
 
-def textbook(theta, w):
+def textbook(theta, w, drive=DRIVE):
     """Return the crank's acceleration, forces (4, 2) of A to D on their second bodies, and friction torques (4,).
 
     Newton's and Euler's equations of three bars, nine unknowns; torques and loads in turn until both fit.
@@ -87,7 +88,7 @@ def textbook(theta, w):
     signs = np.sign(w * np.array([1.0, k[0] - 1.0, k[1] - k[0], k[1]]))
     torque = np.zeros(4)
     for _ in range(100):
-        acting = np.array([DRIVE + torque[0] - torque[1], torque[1] - torque[2], torque[2] + torque[3]])
+        acting = np.array([drive + torque[0] - torque[1], torque[1] - torque[2], torque[2] + torque[3]])
         x = np.linalg.solve(E, r - np.array([0, 0, acting[0], 0, 0, acting[1], 0, 0, acting[2]]))
         torque, before = -signs * MU * R * np.hypot(x[0:8:2], x[1:8:2]), torque
         if np.abs(torque - before).max() < 1e-14:
@@ -137,6 +138,33 @@ def test_a_four_bar_with_journals_runs_through_its_dead_points():
             np.testing.assert_allclose(loads[name].force[i, :2], forces[k], rtol=1e-6, atol=1e-6)
             assert loads[name].unique[i, [0, 1, 5]].all()
         assert loads["C"].working[i, 5] == pytest.approx(torques[2], rel=1e-6)
+
+
+@pytest.mark.parametrize("cut", ["C", "A"])
+def test_journals_that_rest_together_begin_to_move_where_sliding_has_no_acceleration(cut):
+    """Four journals hold the linkage in many ways; the torque that moves it is the textbook's, for every cut."""
+    m = four_bar(cut)
+    q, v = state(m, 0.7, 0.0)
+    slowly = 1e-12
+    up, down = (brentq(lambda x, w=w: textbook(0.7, w, x)[0], 0.0, 20.0, xtol=1e-14) for w in (slowly, -slowly))
+    middle = (up + down) / 2
+    ramp = np.array([middle, 2 * up - middle])[:, None] * np.asarray(m.frame_jacobian(q, "crank", "world"))[5]
+    journals = [da.BearingFriction(f"journal {name}", name, MU, radius=R) for name in HINGES]
+    run = da.simulate(m, 1.0, q, v, force=([0.0, 1.0], ramp), contacts=journals)
+    assert run.ok
+    starts = {each.contact: each.time for each in run.events if each.old == "stick"}
+    assert len(starts) == 4
+    np.testing.assert_allclose(list(starts.values()), 0.5, rtol=1e-9)
+    resting = run.t < 0.5
+    np.testing.assert_allclose(run.v[resting], 0.0, atol=1e-14)
+    loads = run.joint_forces
+    for name in HINGES:
+        assert not loads[name].unique[resting][:, [0, 1, 5]].any()
+        assert loads[name].unique[-1, [0, 1, 5]].all()
+        limit = MU * R * np.linalg.norm(loads[name].force[:, :2], axis=1)
+        assert (
+            np.abs(run.forces[:, run.contact_columns[f"journal {name}"]][resting, 0]) <= limit[resting] * (1 + 1e-6)
+        ).all()
 
 
 def test_dry_friction_of_a_loops_hinge_is_that_of_the_same_hinge_in_the_tree():

@@ -64,10 +64,10 @@ def loads_at(run: Trajectory, q: Array, forces: dict[str, Array]) -> dict[str, C
         return {}
     pairs = {pair.name: pair for slots in (SLOTS, 0) for pair in pairs_of(run.moving, shapes, slots)}
     touching = [pairs[name] for name in run.contacts if name in pairs and pairs[name].ball is not None]
-    return {pair.name: _load(run.moving, q, pair, forces[pair.name]) for pair in touching}
+    return {pair.name: load_of_pair(run.moving, q, pair, forces[pair.name]) for pair in touching}
 
 
-def _load(m: Mechanism, q: Array, pair: ContactPair, force: Array) -> ContactLoad:
+def load_of_pair(m: Mechanism, q: Array, pair: ContactPair, force: Array) -> ContactLoad:
     """Return the force on the sphere of a pair and the place where it touches."""
     from dalembert.simulate.contact.shapes import Plane
 
@@ -140,7 +140,7 @@ def free_forces_at(
     along, units, rows, free = _rows_along_coordinates(run, q, v, modes), {}, [], []
     hinges = rubbing_hinges(run)
     external: dict[str, list[tuple[int, Array]]] = {}
-    columns = 0
+    columns, torques = 0, dict[str, int]()
     for i, name in enumerate(run.contacts):
         mode = modes[:, i]
         if name in loads:
@@ -159,6 +159,7 @@ def free_forces_at(
             holds = np.broadcast_to(holds[:, None], (N, part.shape[-2]))
             for body, wrench in hinges[name].torques(m, q, np.ones(N)).items() if name in hinges else ():
                 external.setdefault(body, []).append((columns, wrench[:, None]))
+                torques[hinges[name].at.name] = columns
         free.append(holds)
         columns += holds.shape[1]
     wrenches = {body: np.zeros((N, columns, 6)) for body in external}
@@ -166,7 +167,7 @@ def free_forces_at(
         for first, wrench in parts:
             wrenches[body][:, first : first + wrench.shape[1]] = wrench
     rows, holds = np.nan_to_num(np.concatenate(rows, axis=1)), np.concatenate(free, axis=1)
-    return FreeContactForces(rows, holds, wrenches), units
+    return FreeContactForces(rows, holds, wrenches, torques), units
 
 
 def _directions(load: ContactLoad, mode: Array, u: Array, near: float) -> tuple[Array, Array]:

@@ -20,7 +20,7 @@ Source: M. Wojtyra, "Joint reaction forces in multibody systems with redundant c
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
@@ -93,11 +93,14 @@ class FreeContactForces:
         Which of them there are in a sample, (N, p): those of a contact that is open are none.
     external
         Per body the wrench of the unit forces, (N, p, 6): world axes, about the body's origin.
+    hinges
+        Numbers of the forces that are torques of hinges which close loops, by the hinge's name.
     """
 
     rows: Array
     free: Array
     external: Mapping[str, Array]
+    hinges: Mapping[str, int] = field(default_factory=dict)
 
 
 def multiplier_families(

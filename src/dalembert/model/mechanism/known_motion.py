@@ -179,6 +179,10 @@ class MotionSamples:
         T[members] = np.asarray(kernel(q, lam, t, *([np.concatenate(pushes, axis=-1)] if outer else []))).reshape(
             members.size, r, k, 6
         )
+        for name, place in {} if self.contacts is None else self.contacts.hinges.items():
+            hinge = loop_hinges(self.mechanism)[name]  # the hinge transmits its friction, too
+            at = transmissions(self.mechanism).index(hinge.at)
+            T[members, :, at, 3:] += forces[:, :, place, None] * hinge.axis
         return T
 
     def _shaped(self, x: Array) -> Array:

@@ -126,11 +126,26 @@ def pose(w, taking, impulses):
 
 
 @nested
+def largest_equal(y):
+    """Make all parts of limits one, which is the least that the largest can be where they hold one motion alone.
+
+    Then y is along the one row v of B, and the same product with v is had by sign(v) |y|^2 / sum |y|; where there are
+    more motions this does not hold them, and complementarity decides.
+    """
+    squares, sizes = 0.0, 0.0
+    for a in range(y.size):
+        squares, sizes = squares + y[a] * y[a], sizes + abs(y[a])
+    for a in range(y.size):
+        y[a] = np.sign(y[a]) * squares / sizes
+
+
+@nested
 def shared_evenly(w, G, g, r):
     """Write forces that hold sticking contacts with given limits: of all, the least in parts of these limits.
 
     With y = r / mu and B = mu G mu: B y = -mu g of least |y|, by steps with B + EVEN_SHARES I, which stay in the range
-    of B. Return whether they are within the limits; where they are not they are cut off there.
+    of B. Where one is beyond its limit, all get the same part. Return whether they are within the limits; where they
+    are not they are cut off there.
     """
     cone_kind, cone_first, cone_size = whole(w, AT.cone_kind), whole(w, AT.cone_first), whole(w, AT.cone_size)
     cone_mu = vector(w, AT.cone_mu)
@@ -158,6 +173,11 @@ def shared_evenly(w, G, g, r):
             part[a] = -mu[a] * g[a] - dot(B[a], y)
         substitute(LU, p, pivot, part)
         add_multiple(y, 1.0, part)
+    beyond = 0.0
+    for a in range(p):
+        beyond = max(beyond, abs(y[a]))
+    if beyond > 1.0 and p == contacts:
+        largest_equal(y)
     holds, missing, size = True, 0.0, 0.0
     for i in range(contacts):
         length = 0.0

@@ -427,10 +427,11 @@ class ContactEngine:
         w = self.at
         if self.bearings is not None:
             w.law_kinetic[self.bearings.places], w.law_static[self.bearings.places] = self.bearings.limits(w)
-            return
         state = (w.q.copy(), w.v.copy(), float(w.time[0]))
         for i in np.flatnonzero(self.at.law == OTHER):
             law = self.system.contacts[i].law
+            if isinstance(law, BearingLaw):
+                continue
             w.law_kinetic[i], w.law_static[i] = (
                 float(law.kinetic(float(w.law_speeds[i]), state)),
                 float(law.static(state)),
