@@ -73,6 +73,54 @@ def test_a_stewart_platform_in_closed_form():
     assert reach == pytest.approx(1.6, abs=1e-9)
 
 
+def delta(base=0.2, plate=0.05, upper=0.3, lower=0.7, half=0.04):
+    """Return a delta robot: three shoulders, and per arm two rods of one length, which keep the plate level."""
+    b = da.Builder("delta")
+    b.body("plate", mass=0.3, inertia=(1e-3, 1e-3, 1e-3))
+    b.joint("plate", "free", parent="world", child="plate")
+    rods = []
+    for k in range(3):
+        turn = Placement.from_rpy((0, 0, 2 * np.pi * k / 3))
+        out, side = (np.asarray(turn.rotation)[:, i] for i in (0, 1))
+        b.body(f"arm{k}", mass=0.4, center=(upper / 2, 0, 0), inertia=(1e-4, 3e-3, 3e-3))
+        at = Placement(turn.rotation, base * out)
+        b.joint(f"shoulder{k}", "revolute", parent="world", child=f"arm{k}", placement=at, axis=(0, 1, 0))
+        for word, s in (("left", half), ("right", -half)):
+            b.frame(f"elbow{k} {word}", f"arm{k}", position=(upper, s, 0))
+            b.frame(f"ball{k} {word}", "plate", position=tuple(plate * out + s * side))
+            rods.append(da.Distance(f"elbow{k} {word}", f"ball{k} {word}", length=lower, name=f"rod{k} {word}"))
+    return b.build().constrain(*rods)
+
+
+def shoulders_of_delta(place, base=0.2, plate=0.05, upper=0.3, lower=0.7):
+    """Return the angles of its shoulders, elbows outwards: A cos + B sin = C for each arm (Clavel 1988)."""
+    angles = []
+    for k in range(3):
+        c, s = np.cos(2 * np.pi * k / 3), np.sin(2 * np.pi * k / 3)
+        x, y, z = c * place[0] + s * place[1], c * place[1] - s * place[0], place[2]
+        gap = base - plate - x
+        A, B = 2 * upper * gap, 2 * upper * z
+        C = lower**2 - gap**2 - upper**2 - y**2 - z**2
+        angles.append(np.arctan2(B, A) + np.arccos(C / np.hypot(A, B)))
+    return (np.array(angles) + np.pi) % (2 * np.pi) - np.pi
+
+
+def test_a_delta_robot_in_closed_form():
+    """The plate goes where it shall and stays level, held by six rods; a place out of reach names a rod or a limit."""
+    robot = delta()
+    start = robot.assemble(robot.integrate(robot.neutral(), [0, 0, -0.6, 0, 0, 0, 0.3, 0.3, 0.3])).q
+    for place in ((0, 0, -0.65), (0.1, -0.05, -0.6), (-0.15, 0.1, -0.7)):
+        found = robot.inverse_kinematics(start, {"plate": np.array(place, dtype=float)})
+        assert found.ok, str(found)
+        assert found.gap < 1e-11
+        angles = [found.q[robot.index_q(f"shoulder{k}")][0] for k in range(3)]
+        np.testing.assert_allclose(angles, shoulders_of_delta(place), atol=1e-9)
+        np.testing.assert_allclose(robot.kinematics(found.q, frame="plate")[0], np.eye(3), atol=1e-9)
+    far = robot.inverse_kinematics(start, {"plate": np.array([0.0, 0.0, -1.4])})
+    assert not far.ok
+    assert far.conflicts["plate"]
+
+
 def test_a_task_that_fights_a_loop_is_told():
     """The coupler of a parallelogram keeps its attitude: a pose that turns it is missed, and the loop is named."""
     b = da.Builder("parallelogram")
