@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import numpy as np
+import pink
 import pinocchio as pin
 import pytest
+from pink.tasks import FrameTask
 from scipy.optimize import linprog
 
 import dalembert as da
 from dalembert.errors import ModelError
 from dalembert.model import Placement
-from tests.tree.contacts import GO2, PANDA
+from tests.tree.contacts import GO2, PANDA, Robot
+
+UR5 = Robot("ur_description/urdf/ur5_robot.urdf", "fixed", (), 0)
 
 
 def test_an_arm_reaches_poses_that_pinocchio_has():
@@ -30,6 +34,33 @@ def test_an_arm_reaches_poses_that_pinocchio_has():
         np.testing.assert_allclose(data.oMf[frame].homogeneous, target, atol=1e-9)
         assert (found.q >= low - 1e-9).all()
         assert (found.q <= high + 1e-9).all()
+
+
+@pytest.mark.filterwarnings("ignore:Converted matrix")  # of qpsolvers, to which pink hands dense matrices
+def test_an_arm_goes_where_pink_takes_it():
+    """From one start pink's differential inverse kinematics and this come to one configuration, to 1e-8.
+
+    Not always to the one that the target was made of: an arm of six hinges reaches a pose in several ways.
+    """
+    tree, model = UR5.tree(), UR5.pinocchio()
+    data, rng = model.createData(), np.random.default_rng(3)
+    digits = {"tol_gap_abs": 1e-13, "tol_gap_rel": 1e-13, "tol_feas": 1e-13}
+    for _ in range(4):
+        goal = rng.uniform(-1.2, 1.2, 6)
+        start = goal + 0.2 * rng.standard_normal(6)
+        pin.framesForwardKinematics(model, data, goal)
+        target = data.oMf[model.getFrameId("tool0")].copy()
+        task = FrameTask("tool0", 1.0, 1.0, lm_damping=0.0)
+        task.set_target(target)
+        arm = pink.Configuration(model, data, start)
+        for _ in range(200):
+            if np.linalg.norm(task.compute_error(arm)) < 1e-10:
+                break
+            step = pink.solve_ik(arm, [task], 1.0, solver="clarabel", damping=1e-12, **digits)
+            arm.integrate_inplace(step, 1.0)
+        found = tree.inverse_kinematics(start, {"tool0": target.homogeneous})
+        assert found.ok, str(found)
+        np.testing.assert_allclose(found.q, arm.q, atol=1e-8)
 
 
 def stewart():
