@@ -8,6 +8,7 @@ import pytest
 import dalembert as da
 from dalembert.view.body_shapes import generated
 from dalembert.view.picture import picture_of
+from dalembert.view.plane import drawn
 
 G = 9.81
 
@@ -175,3 +176,21 @@ def test_lines_have_the_peaks_between_frames():
     peak = np.linalg.norm(run.refined().joint_forces["loop"].force, axis=1).max()
     np.testing.assert_allclose(picture.lines["|loop| (N)"].max(), peak, rtol=1e-3)
     assert np.linalg.norm(picture.forces[0].vectors, axis=1).max() < 0.98 * peak
+
+
+def test_springs_and_arrows_stay_in_the_picture():
+    """A slider on a spring: every end of the spring and every tip of an arrow lies in the drawing at all times."""
+    run = da.scene("crank_slider").run()
+    picture = picture_of(run)
+    drawing = drawn(picture)
+    lines = [item for item in drawing.items if item.kind == "line"]
+    assert picture.links
+    assert picture.forces
+    points = np.concatenate([item.points.reshape(-1, 2) for item in lines if np.asarray(item.points).size])
+    assert points.min() >= 0.0
+    assert (points <= [drawing.width, drawing.height]).all()
+    low, high = picture.outline.min(axis=0), picture.outline.max(axis=0)
+    tips = picture.forces[0].points + picture.arrow_unit * picture.forces[0].vectors
+    assert (tips >= low - 0.01 * picture.size).all()
+    assert (tips <= high + 0.01 * picture.size).all()
+    assert high[0] >= 2.0  # where the spring is tied to the wall

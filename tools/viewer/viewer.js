@@ -131,7 +131,7 @@ async function main() {
     const group = new Group(); group.add(shaft, tip); shaft.renderOrder = tip.renderOrder = 10; scene.add(group);
     return { group, shaft, tip, r };
   });
-  const reach = head.scale * 0.5 / (head.biggest || 1);
+  const reach = head.arrow;
 
   // ground, light, camera ------------------------------------------------------------------------------------------------
   const size = head.scale * 8, grid = new GridHelper(size, 32, dark ? 0x3a4048 : 0xc2c8cf, dark ? 0x262b31 : 0xdfe3e8);
@@ -166,7 +166,7 @@ async function main() {
   const box = new Box3();
   const home = () => {                                              // the whole motion in view: the box of a few samples
     box.makeEmpty(); for (let j = 0; j < 12; j++) { pose(Math.round(j / 11 * (n - 1)), 0); scene.updateMatrixWorld(); bodies.forEach((b) => { if (b.children.length) box.expandByObject(b); }); }
-    for (const p of head.anchors) box.expandByPoint(vector.fromArray(p));
+    for (const p of head.outline) box.expandByPoint(vector.fromArray(p));  // springs, arrows and anchors
     if (box.isEmpty()) box.set(new Vector3(-1, -1, -1).multiplyScalar(head.scale), new Vector3(1, 1, 1).multiplyScalar(head.scale));
     const c = box.getCenter(new Vector3()), r = Math.max(box.getSize(new Vector3()).length() / 2, head.scale / 4);
     const back = new Vector3().fromArray(head.view).normalize(), right = new Vector3().crossVectors(up, back).normalize(), top = new Vector3().crossVectors(back, right);

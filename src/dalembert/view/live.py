@@ -17,15 +17,25 @@ from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.trajectory import Trajectory
 from dalembert.types import Array
-from dalembert.view.body_shapes import THICKNESS, Shape
+from dalembert.view.body_shapes import THICKNESS, Shape, along
 from dalembert.view.gate import Gate
+from dalembert.view.meshes import TriangleMesh
 from dalembert.view.page import smooth_quaternions
-from dalembert.view.picture import Picture, drawable, picture_of, reaction_forces, uniqueness
+from dalembert.view.picture import Picture, Ring, drawable, picture_of, reaction_forces, uniqueness
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
 COLORS = {"unique": (26, 152, 80), "family": (224, 130, 20), "contact": (33, 102, 172)}
 
 LINE_COLORS = ("#2166ac", "#e08214", "#1a9850", "#762a83", "#b2182b", "#4d4d4d")
+
+TURNS, COIL = 9, 0.028
+"""Turns of a drawn spring, and its radius in sizes of the mechanism."""
+
+RING, WIRE = 0.052, 0.0085
+"""Radii of the ring that marks a constraint, and of its wire, in sizes of the mechanism."""
+
+FLAT = 1e-9
+"""Length of a spring, in sizes of the mechanism, below which it is a point."""
 
 MOST_SLIDERS = 60
 """Joints that have a slider."""
@@ -89,9 +99,12 @@ class Live:
         scene, s = self.scene, self.server
         up, size = scene.up, scene.size
         s.scene.set_up_direction(tuple(up.tolist()))
-        center = scene.positions.reshape(-1, 3).mean(axis=0) if scene.positions.size else np.zeros(3)
+        places = np.concatenate([scene.positions.reshape(-1, 3), scene.outline, np.zeros((0, 3))])
+        low, high = (places.min(axis=0), places.max(axis=0)) if places.size else (np.zeros(3), np.zeros(3))
+        center, away = (low + high) / 2, max(1.9 * size, 1.3 * float(np.linalg.norm(high - low)))
         view = scene.view / np.linalg.norm(scene.view)
-        s.initial_camera.position = tuple((center + 1.9 * size * view).tolist())
+        s.scene.configure_fog(away, 10.0 * away, enabled=False)  # mechanisms of some metres would pale in it
+        s.initial_camera.position = tuple((center + away * view).tolist())
         s.initial_camera.look_at = tuple(center.tolist())
         plane = "xy" if abs(up[2]) > 0.9 else "xz" if abs(up[1]) > 0.9 else "yz"
         s.scene.add_grid(
@@ -109,12 +122,16 @@ class Live:
             self.frames.append(s.scene.add_frame(f"/bodies/{body.name}", show_axes=False))
             for k, shape in enumerate(shapes):
                 self._add(f"/bodies/{body.name}/{k}", shape)
-        self.arrows, self._drawn = None, 0
+        for k, ring in enumerate(scene.rings):
+            owner = f"/bodies/{self.mechanism.bodies[ring.body].name}" if ring.body >= 0 else "/scenery"
+            color = COLORS["unique" if ring.unique.all() else "family"]
+            self._add(f"{owner}/ring {k}", _ring(ring, size), color)
+        self.arrows, self.links, self._drawn = None, None, 0
         self._sliders()
         if self.run is not None:
             self._player()
 
-    def _add(self, name: str, shape: Shape) -> None:
+    def _add(self, name: str, shape: Shape, color: tuple[int, int, int] | None = None) -> None:
         """Add a solid, as triangles."""
         vertices, faces = triangles(shape, self.scene.size)
         c = shape.color
@@ -122,7 +139,7 @@ class Live:
             name,
             vertices.astype(np.float32),
             faces.astype(np.uint32),
-            color=(c >> 16, c >> 8 & 255, c & 255),
+            color=(c >> 16, c >> 8 & 255, c & 255) if color is None else color,
             opacity=None if shape.opacity == 1.0 else shape.opacity,
             wxyz=tuple(np.roll(shape.placement.quaternion(), 1).tolist()),
             position=tuple(np.asarray(shape.placement.position).tolist()),
@@ -228,6 +245,7 @@ class Live:
         m, scene = self.mechanism, self.scene
         R, p = m.kinematics(self.q[None])
         now = Picture(m, scene.title, scene.size, scene.drawing, np.zeros(1), self.q[None], np.zeros((1, m.nv)), R, p)
+        now.links = scene.links
         if m.names:
             try:
                 reactions = np.asarray(m.solve(now.q[0], now.v[0]).reactions, float).reshape(1, -1)
@@ -259,7 +277,19 @@ class Live:
         with self.server.atomic():
             for frame, place, turn in zip(self.frames, scene.positions[k], turns, strict=True):
                 frame.position, frame.wxyz = tuple(place.tolist()), tuple(np.roll(turn, 1).tolist())
+            self._draw_links(k, scene)
             self._draw_arrows(k, scene)
+
+    def _draw_links(self, k: int, scene: Picture) -> None:
+        """Draw springs as coils and rods as lines between their ends."""
+        if not scene.links:
+            return
+        lines = [_coil(*scene.ends_of_link(link)[k], link.kind == "spring", scene.size) for link in scene.links]
+        points = np.concatenate(lines).astype(np.float32)
+        if self.links is None:
+            self.links = self.server.scene.add_line_segments("/links", points, colors=(108, 122, 137))
+        else:
+            self.links.points = points
 
     def _draw_arrows(self, k: int, scene: Picture) -> None:
         forces = [force for force in scene.forces if np.linalg.norm(force.vectors[k]) > 0.0]
@@ -268,8 +298,7 @@ class Live:
             self.arrows = None
         if not forces:
             return
-        every = np.concatenate([np.linalg.norm(force.vectors, axis=1) for force in scene.forces])
-        unit = 0.45 * scene.size / (float(np.quantile(every[every > 0.0], 0.98)) or 1.0)
+        unit = scene.arrow_unit
         tips = [[force.points[k], force.points[k] + unit * force.vectors[k]] for force in forces]
         points = np.array(tips, dtype=np.float32)
         colors = np.array([COLORS[force.kind] for force in forces], dtype=np.uint8)
@@ -315,7 +344,28 @@ class Live:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Solids as triangles.
+# Springs and rods as lines, markers and solids as triangles.
+
+
+def _coil(start: Array, end: Array, coiled: bool, size: float) -> Array:
+    """Return segments (K, 2, 3) from start to end: one of a rod, those of a helix of a spring."""
+    length = float(np.linalg.norm(end - start))
+    if not coiled or length <= FLAT * size:
+        return np.array([[start, end]])
+    R = np.asarray(along((end - start) / length, np.zeros(3)).rotation)
+    s = np.linspace(0.0, 1.0, 16 * TURNS + 1)
+    radius = COIL * size * np.clip(np.minimum(s, 1.0 - s) / 0.1, 0.0, 1.0)
+    angle = 2.0 * np.pi * TURNS * s
+    points = start + np.column_stack([radius * np.cos(angle), radius * np.sin(angle), length * s]) @ R.T
+    return np.stack([points[:-1], points[1:]], axis=1)
+
+
+def _ring(ring: Ring, size: float) -> Shape:
+    """Return the marker of a constraint: a ring about its axis."""
+    angle = np.linspace(0.0, 2.0 * np.pi, 13)
+    profile = [(size * (RING + WIRE * np.cos(a)), size * WIRE * np.sin(a)) for a in angle]
+    mesh = TriangleMesh(*_turned(profile), 0)
+    return Shape("mesh", (1.0, 1.0, 1.0), along(ring.axis, ring.position), mesh=mesh)
 
 
 def triangles(shape: Shape, size: float) -> tuple[Array, Array]:

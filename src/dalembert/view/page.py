@@ -130,7 +130,7 @@ def packed(picture: Picture) -> tuple[dict[str, Any], bytes]:
     for body, shapes in zip(bodies, picture.drawing.bodies, strict=True):
         body["shapes"] = [_shape(shape, meshes) for shape in shapes]
     scenery = [_shape(shape, meshes) for shape in picture.drawing.ground]
-    sizes = [float(np.linalg.norm(force.vectors, axis=1).max(initial=0.0)) for force in picture.forces]
+    outline = picture.outline
     head = {
         "title": picture.title,
         "arrays": block.table,
@@ -147,20 +147,12 @@ def packed(picture: Picture) -> tuple[dict[str, Any], bytes]:
         "lines": list(picture.lines),
         "events": picture.events,
         "forces": [{"name": force.name, "kind": force.kind} for force in picture.forces],
-        "biggest": _arrow_unit(picture, sizes),
+        "arrow": picture.arrow_unit,
+        "outline": [outline.min(axis=0).tolist(), outline.max(axis=0).tolist()] if outline.size else [],
         "rings": [_ring(ring) for ring in picture.rings],
         "links": [_link(link) for link in picture.links],
     }
     return head, bytes(block.bytes)
-
-
-def _arrow_unit(picture: Picture, sizes: list[float]) -> float:
-    """Return the force whose arrow is longest in the picture; impacts and short peaks may be longer."""
-    if not picture.forces:
-        return 1.0
-    every = np.concatenate([np.linalg.norm(force.vectors, axis=1) for force in picture.forces])
-    every = every[every > 0.0]
-    return float(np.quantile(every, 0.98)) if every.size else max(sizes) or 1.0
 
 
 def coded_rows(rows: Array) -> tuple[Array, Array, Array]:

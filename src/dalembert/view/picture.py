@@ -54,6 +54,15 @@ MOST_LINES = 4
 LINE_SAMPLES = 1000
 """Samples of a line: more than a screen has columns for it, so that its peaks are seen."""
 
+LONGEST_ARROW, USUAL = 0.5, 0.98
+"""Length of the arrow, in sizes of the mechanism, of a force that this part of all forces does not exceed."""
+
+FRAMED_ARROW = 1.25
+"""Lengths of that arrow up to which arrows are kept in view; those of impacts and short peaks may leave it."""
+
+FRAMED = 60
+"""Samples of the motion from which is taken what a picture must hold."""
+
 ENOUGH = 1e-9
 """Directions that differ by less are parallel: rounding of axes in the world."""
 
@@ -158,6 +167,38 @@ class Picture:
                 if body < 0:
                     places.append(np.asarray(X.position))
         return places
+
+    @property
+    def arrow_unit(self) -> float:
+        """Length of an arrow, metres per newton."""
+        sizes = [np.linalg.norm(force.vectors, axis=1) for force in self.forces]
+        every = np.concatenate([np.zeros(0), *sizes])
+        every = every[every > 0.0]
+        return LONGEST_ARROW * self.size / float(np.quantile(every, USUAL)) if every.size else 0.0
+
+    def ends_of_link(self, link: Connector) -> Array:
+        """Return both ends of a spring or rod in the world, (N, 2, 3)."""
+        ends = []
+        for body, place in zip(link.bodies, link.places, strict=True):
+            if body < 0:
+                ends.append(np.broadcast_to(place, (self.t.size, 3)))
+            else:
+                ends.append(self.positions[:, body] + self.rotations[:, body] @ place)
+        return np.stack(ends, axis=1)
+
+    @property
+    def outline(self) -> Array:
+        """Places beside the bodies that must be in view: anchors, ends of springs and rods, tips of arrows, (K, 3)."""
+        chosen = np.unique(np.linspace(0, self.t.size - 1, min(FRAMED, self.t.size)).astype(int))
+        places = [np.asarray(place).reshape(1, 3) for place in self.anchors]
+        places += [self.ends_of_link(link)[chosen].reshape(-1, 3) for link in self.links]
+        unit, longest = self.arrow_unit, FRAMED_ARROW * LONGEST_ARROW * self.size
+        for force in self.forces:
+            lengths = unit * np.linalg.norm(force.vectors, axis=1)
+            shown = np.union1d(chosen, np.argmax(np.where(lengths <= longest, lengths, 0.0)))
+            shown = shown[(lengths[shown] > 0.0) & (lengths[shown] <= longest)]
+            places.append(force.points[shown] + unit * force.vectors[shown])
+        return np.concatenate([np.zeros((0, 3)), *places])
 
 
 # ----------------------------------------------------------------------------------------------------------------------

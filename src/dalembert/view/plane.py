@@ -111,7 +111,7 @@ class _Projection:
 
 
 def _extent(picture: Picture, projection: Any) -> Array:
-    """Return where bodies and anchors come to, (K, 2)."""
+    """Return where bodies, anchors, springs and arrows come to, (K, 2)."""
     every = max(1, picture.t.size // 40)
     R, p = picture.rotations[::every], picture.positions[::every]
     clouds = []
@@ -119,11 +119,9 @@ def _extent(picture: Picture, projection: Any) -> Array:
         for shape in shapes:
             corners = _corners(shape)
             clouds.append(p[:, i, None] + np.einsum("nij,kj->nki", R[:, i], corners))
-    clouds += [np.asarray(place).reshape(1, 1, 3) for place in picture.anchors]
     clouds += [_corners(shape)[None] for shape in picture.drawing.ground if shape.kind not in ("plane", "mesh")]
-    for link in picture.links:
-        clouds += [_tips(picture, link)[:, k : k + 1] for k in (0, 1)]
-    if not clouds:
+    clouds.append(picture.outline[None])
+    if not any(cloud.size for cloud in clouds):
         clouds = [np.array([[[-1.0, -1.0, -1.0], [1.0, 1.0, 1.0]]]) * picture.size]
     return np.concatenate([projection.flat(cloud).reshape(-1, 2) for cloud in clouds])
 
@@ -297,20 +295,9 @@ def _anchor(place: Array, view: _Projection, picture: Picture) -> Item:
     return Item("polygon", view.pixels(corners)[None], "#c3c9d0")
 
 
-def _tips(picture: Picture, link: Connector) -> Array:
-    """Return both ends of a link in the world, (N, 2, 3)."""
-    ends = []
-    for body, place in zip(link.bodies, link.places, strict=True):
-        if body < 0:
-            ends.append(np.broadcast_to(place, (picture.t.size, 3)))
-        else:
-            ends.append(picture.positions[:, body] + picture.rotations[:, body] @ place)
-    return np.stack(ends, axis=1)
-
-
 def _link(picture: Picture, link: Connector, view: _Projection) -> Item:
     """Return a rod as a line, a spring as a zigzag."""
-    ends = view.pixels(_tips(picture, link))
+    ends = view.pixels(picture.ends_of_link(link))
     if link.kind == "rod":
         return Item("line", ends, ROD, 0.02 * picture.size * view.scale, 1.0, hollow=True)
     a, d = ends[:, :1], ends[:, 1:] - ends[:, :1]
@@ -325,11 +312,7 @@ def _link(picture: Picture, link: Connector, view: _Projection) -> Item:
 
 def _arrows(picture: Picture, view: _Projection) -> list[Item]:
     """Return forces as arrows: shaft and head in one line."""
-    if not picture.forces:
-        return []
-    sizes = np.concatenate([np.linalg.norm(force.vectors, axis=1) for force in picture.forces])
-    sizes = sizes[sizes > 0.0]
-    unit = 0.45 * picture.size / (float(np.quantile(sizes, 0.98)) if sizes.size else 1.0)
+    unit = picture.arrow_unit
     return [_arrow(force, unit, view) for force in picture.forces]
 
 
