@@ -10,7 +10,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-GUESTS = {"jax": "jax", "torch": "torch", "gymnasium": "gym", "crocoddyl": "crocoddyl", "rerun": "rerun"}
+GUESTS = {
+    "jax": "jax",
+    "torch": "torch",
+    "gymnasium": "gym",
+    "crocoddyl": "crocoddyl",
+    "rerun": "rerun",
+    "rsl-rl-lib": "rsl",
+}
+GUESTS |= {"usd-core": "usd"}
 
 
 def test_every_guest_has_an_extra_and_none_is_required():

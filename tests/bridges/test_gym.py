@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -90,6 +91,26 @@ def test_copies_do_not_see_each_other():
         np.testing.assert_array_equal(one.motion.batch.q[0], many.motion.batch.q[k])
     mechanism = task("FourBar").mechanism
     assert np.abs(mechanism.constraint(many.motion.batch.q)).max() < 1e-9 * mechanism.reach
+
+
+def test_redundant_rows_of_few_digits_are_held():
+    """A hinge 3e-9 m beside the plane of a linkage, within the digits of a built model: it moves as the exact one."""
+    exact = task("FourBar")
+    pin = exact.mechanism.constraints[0]
+    off = da.Revolute("rocker", at=(1.1, 3e-9, 0), placement=(0.8, 0, 0), axis=pin.axis, name="pin")
+    near = replace(exact, mechanism=replace(exact.mechanism, constraints=()).constrain(off))
+    ends = []
+    for each in (exact, near):
+        env = bridge.VectorEnv(each, 2)
+        env.reset(seed=0)
+        q = exact.mechanism.project([1.0, -0.7, -1.5])
+        env.motion.batch.place(np.ones(2, dtype=bool), q, np.zeros(3))
+        for _ in range(10):
+            info = env.step(np.full((2, 1), 0.3))[-1]
+            assert info["solved"].all()
+        ends.append(env.motion.batch.q)
+    np.testing.assert_allclose(*ends, rtol=0, atol=1e-7)
+    assert np.abs(near.mechanism.constraint(ends[1])).max() < near.mechanism.slack
 
 
 @pytest.mark.parametrize("mode", ["NextStep", "SameStep", "Disabled"])

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.model.constraints import Servo
+from dalembert.model.mechanism.constraint_rows import residual_sizes
 from dalembert.status import Status
 from dalembert.types import Array
 
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 METHODS = ("rk4", "euler")
 SOLVED = (Status.UNIQUE, Status.REDUNDANT)
 CLOSED = 1e-9
-"""A loop is closed where its residual is below this part of the reach: ten digits of a length."""
+"""A loop is closed where its residual is below this part of its size: ten digits of a length."""
 
 NEWTON_STEPS = 6
 """Projections after one step: the first is nearly always enough, since a step leaves a loop by its error alone."""
@@ -38,6 +40,8 @@ class Batch:
         self.mechanism, self.method = mechanism, method
         self.forward, self.integrate, self.rate = (mechanism.compile(name) for name in ("forward", "integrate", "rate"))
         self.project = mechanism.compile("project") if mechanism.names else None
+        self.sizes = residual_sizes(mechanism)
+        self.timed = any(isinstance(constraint, Servo) for constraint in mechanism.constraints)
         self.q = np.tile(mechanism.neutral(), (size, 1))
         self.v = np.zeros((size, mechanism.nv))
         self.t = np.zeros((size, 1))
@@ -87,13 +91,30 @@ class Batch:
     def _closed(self, q: Array, v: Array, t: Array) -> tuple[Array, Array, Array]:
         """Return states on the loops, and which copies reached them."""
         assert self.project is not None
-        fine, left = np.ones(len(q), dtype=bool), np.ones(len(q), dtype=bool)
+        active, status = np.ones(len(q), dtype=bool), np.zeros(len(q))
+        size = np.full(len(q), np.inf)
         for _ in range(NEWTON_STEPS):
-            step, velocity, residual, _, status = self.project(q, v, t)
-            fine &= np.isin(status[:, 0], SOLVED) | ~left
-            now = left[:, None]  # a copy that is closed stays as it is, whatever the others need
+            step, velocity, residual, _, verdict = self.project(q, v, t)
+            now, last = active[:, None], size.copy()  # a copy that is closed stays as it is, whatever the others need
             q, v = np.where(now, self.integrate(q, step), q), np.where(now, velocity, v)
-            left &= np.abs(residual).max(axis=1, initial=0.0) > CLOSED * self.mechanism.reach
-            if not (left & fine).any():
+            size[active] = np.abs(residual / self.sizes).max(axis=1, initial=0.0)[active]
+            status[active] = verdict[active, 0]
+            active &= (size > CLOSED) & ~((size <= self.mechanism.slack) & (size > last / 2))
+            if not active.any():
                 break
-        return q, v, fine & ~left
+        closed = size <= max(CLOSED, self.mechanism.slack)
+        doubtful = closed & ~np.isin(status, SOLVED)
+        if doubtful.any():
+            closed[doubtful] = self._moves_along(q[doubtful], v[doubtful])
+        return q, v, closed
+
+    def _moves_along(self, q: Array, v: Array) -> Array:
+        """Return whether velocities obey the rows as well as the model's digits say, max |A v| <= slack max |v|.
+
+        Redundant rows of a model with few digits contradict each other by these digits, which is no fault of a state.
+        Rows of servos ask for rates of their own; their verdict stands.
+        """
+        if self.timed:
+            return np.zeros(len(q), dtype=bool)
+        rates = np.einsum("nij,nj->ni", self.mechanism.jacobian(q), v) / self.mechanism.row_sizes
+        return np.abs(rates).max(axis=1) <= self.mechanism.slack * np.abs(v).max(axis=1)
