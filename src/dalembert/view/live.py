@@ -287,7 +287,7 @@ class Live:
         lines = [_coil(*scene.ends_of_link(link)[k], link.kind == "spring", scene.size) for link in scene.links]
         points = np.concatenate(lines).astype(np.float32)
         if self.links is None:
-            self.links = self.server.scene.add_line_segments("/links", points, colors=(108, 122, 137))
+            self.links = self.server.scene.add_line_segments("/links", points, colors=(108, 122, 137), thickness=2.0 * WIRE * self.scene.size)
         else:
             self.links.points = points
 
