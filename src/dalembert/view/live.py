@@ -31,6 +31,9 @@ LINE_COLORS = ("#2166ac", "#e08214", "#1a9850", "#762a83", "#b2182b", "#4d4d4d")
 TURNS, COIL = 9, 0.028
 """Turns of a drawn spring, and its radius in sizes of the mechanism."""
 
+STEEL = (108, 122, 137)
+"""Colour of springs and rods."""
+
 RING, WIRE = 0.052, 0.0085
 """Radii of the ring that marks a constraint, and of its wire, in sizes of the mechanism."""
 
@@ -287,7 +290,8 @@ class Live:
         lines = [_coil(*scene.ends_of_link(link)[k], link.kind == "spring", scene.size) for link in scene.links]
         points = np.concatenate(lines).astype(np.float32)
         if self.links is None:
-            self.links = self.server.scene.add_line_segments("/links", points, colors=(108, 122, 137), thickness=2.0 * WIRE * self.scene.size)
+            thick = WIRE * self.scene.size
+            self.links = self.server.scene.add_line_segments("/links", points, colors=STEEL, thickness=thick)
         else:
             self.links.points = points
 
