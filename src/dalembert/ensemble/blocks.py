@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from dalembert._version import __version__
+from dalembert.ensemble.batches import compiled_runs
 from dalembert.ensemble.designs import Design
 from dalembert.ensemble.experiment import STATUSES, Experiment, Outcome, attempt, single
 from dalembert.ensemble.keep import Keeper, kept_of
@@ -61,6 +62,8 @@ class StudyJob:
         Where blocks are written; "" where they are handed back.
     record_events
         Whether every event is recorded, not their number alone.
+    batches
+        Whether runs go through compiled loops together where they can; the bits are the same either way.
     """
 
     experiment: Experiment
@@ -71,6 +74,7 @@ class StudyJob:
     store: str = ""
     record_events: bool = False
     versions: dict[str, str] = field(default_factory=dict)
+    batches: bool = True
 
     @property
     def runs(self) -> int:
@@ -134,15 +138,41 @@ def compute(job: StudyJob, first: int, stop: int, lost: Sequence[int] = ()) -> R
     values = job.design.draw(first, stop)
     for name, rows in values.items():
         columns.arrays[f"inputs/{name}"][:] = rows
+    wanted = np.ones(stop - first, bool)
+    wanted[[i - first for i in lost if first <= i < stop]] = False
+    for rows, finished, batch, kept in compiled_runs(job, values, wanted) if job.shapes else ():
+        _write_all(job, columns, rows, finished, batch, kept)
+        wanted[rows] = False
     for row in range(stop - first):
         i = first + row
+        if not wanted[row] and i not in lost:
+            continue
         if i in lost:
             outcome = Outcome(None, "lost", LOST)
         else:
             each = single(values, row)
             outcome = attempt(lambda each=each: job.experiment.run(each))
         _write(job, columns, row, outcome)
+    columns.events.sort(key=lambda event: event[0])
     return columns
+
+
+def _write_all(
+    job: StudyJob, columns: RunColumns, rows: Array, finished: Any, batch: Any, kept: dict[str, Array]
+) -> None:
+    """Write runs that reached their end in compiled loops; events lie in the order of runs."""
+    arrays = columns.arrays
+    arrays["status"][rows] = STATUSES.index("completed")
+    arrays["end_time"][rows] = finished.run.t[finished.stop - 1]
+    arrays["steps"][rows] = finished.steps
+    of = dict(zip(finished.rows.tolist(), rows.tolist(), strict=True))
+    owners = [of[int(k)] for k in finished.events[:, 0]]
+    np.add.at(arrays["event_count"], owners, 1)
+    if job.record_events:
+        several = zip(owners, finished.events, strict=True)
+        columns.events += [(columns.first + row, *batch.runner.described(event)) for row, event in several]
+    for name, values in kept.items():
+        arrays[f"kept/{name}"][rows] = values
 
 
 def _write(job: StudyJob, columns: RunColumns, row: int, outcome: Outcome) -> None:

@@ -75,6 +75,7 @@ class EnsembleCall:
         executor: Any = None,
         block: int | None = None,
         project: bool = False,
+        batches: bool = True,
         progress: bool | None = None,
         **options: Any,
     ) -> Study:
@@ -110,6 +111,9 @@ class EnsembleCall:
             Runs of a block; by default some ten seconds of work.
         project
             Put every start on the constraints (`system.project`) before the run.
+        batches
+            False: every run by itself. By default runs go through compiled loops together where they can; the bits are
+            the same, and `study.route` says which way was taken, and why.
 
         Returns
         -------
@@ -118,14 +122,14 @@ class EnsembleCall:
         """
         job = self.job(
             system, duration, q, v, runs=runs, seed=seed, parameters=parameters, design=design, keep=keep,
-            record_events=record_events, project=project, **options,
+            record_events=record_events, project=project, batches=batches, **options,
         )  # fmt: skip
         return self.of(job, to=to, overwrite=overwrite, executor=executor, block=block, progress=progress)
 
     def job(
         self, system: Any, duration: float, q: Any = None, v: Any = None, *, runs: Any = None, seed: int = 0,
         parameters: Mapping[str, Any] | None = None, design: str = "random", keep: Any = None,
-        record_events: bool = False, project: bool = False, **options: Any,
+        record_events: bool = False, project: bool = False, batches: bool = True, **options: Any,
     ) -> StudyJob:  # fmt: skip
         """Return the description of a study, checked; nothing is run."""
         for word in ("file", "on_step"):
@@ -135,7 +139,8 @@ class EnsembleCall:
         fixed_v, of_v = split_start(v, "v", system)
         fixed, varying = split_parameters(parameters)
         experiment = SystemExperiment(system, duration, fixed_q, fixed_v, fixed, project, options)
-        return study_job(experiment, of_q | of_v | varying, runs, seed, design, keep, record_events)
+        job = study_job(experiment, of_q | of_v | varying, runs, seed, design, keep, record_events)
+        return replace(job, batches=bool(batches))
 
     def of(
         self, job: StudyJob, *, to: Any = None, overwrite: bool = False, executor: Any = None, block: Any = None,

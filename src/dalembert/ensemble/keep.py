@@ -60,18 +60,22 @@ def at_times(run: Trajectory, name: str, times: Array) -> Array:
     """Return q, v or a coordinate at times of the run, (T,) or (T, k); NaN after its end."""
     inside = times <= run.t[-1]
     q, v = run.at(times[inside])
-    if name in ("q", "v"):
-        rows = q if name == "q" else v
-    elif name in run.configuration_names:
-        rows = q[:, run.configuration_names.index(name)]
-    elif name.endswith(".v") and name[:-2] in run.coordinates:
-        rows = v[:, run.coordinates.index(name[:-2])]
-    else:
-        known = ["q", "v", *run.configuration_names, *(f"{each}.v" for each in run.coordinates)]
-        raise ModelError(f"at given times there are q, v and coordinates, not {name!r}", near=near_matches(name, known))
+    rows = of_state(run, name, q, v)
     found = np.full((len(times), *rows.shape[1:]), np.nan)
     found[inside] = rows
     return found
+
+
+def of_state(run: Trajectory, name: str, q: Array, v: Array) -> Array:
+    """Return q, v or a coordinate out of states (..., nq), (..., nv)."""
+    if name in ("q", "v"):
+        return q if name == "q" else v
+    if name in run.configuration_names:
+        return q[..., run.configuration_names.index(name)]
+    if name.endswith(".v") and name[:-2] in run.coordinates:
+        return v[..., run.coordinates.index(name[:-2])]
+    known = ["q", "v", *run.configuration_names, *(f"{each}.v" for each in run.coordinates)]
+    raise ModelError(f"at given times there are q, v and coordinates, not {name!r}", near=near_matches(name, known))
 
 
 @dataclass(frozen=True, eq=False)

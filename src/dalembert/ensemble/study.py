@@ -98,6 +98,13 @@ class Study:
         return Path(self.job.store) if self.job.store else None
 
     @property
+    def route(self) -> str:
+        """How the runs are made: "compiled: ...", or "run by run: ..." with the reason."""
+        from dalembert.ensemble.batches import route_of
+
+        return route_of(self.job)
+
+    @property
     def description(self) -> dict[str, Any]:
         """What a store says of itself: versions, design, experiment as text."""
         return self._columns.description if isinstance(self._columns, StoredColumns) else {}

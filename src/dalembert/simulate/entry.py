@@ -301,6 +301,22 @@ def simulate(
     return run_session(prepare(system, duration, q, v, given, options), file, progress)
 
 
+def session_of(system: Any, duration: float, q: Any = None, v: Any = None, **options: Any) -> Session | None:
+    """Return the session that `simulate` drives with these arguments, not yet begun; None of a run in implicit form."""
+    defaults = {name: each.default for name, each in signature(simulate).parameters.items() if name not in STARTS}
+    given = {name: options.pop(name, default) for name, default in defaults.items()}
+    _refuse_friction(system, given["friction"])
+    if kind_of(system) == "implicit" or given["known"] is not None:
+        return None
+    _from_event_to_event(system, given, options)
+    session = prepare(system, duration, q, v, given, options)
+    session.controller.refuse_short_tables(session.settings.start, session.settings.end)
+    return session
+
+
+STARTS = ("system", "duration", "q", "v", "options")
+"""Parameters of `simulate` that are no options."""
+
 # `import dalembert.simulate.contact as contact` goes through `da.simulate`, which is this function: Python then looks
 # for the room under its name.
 simulate.__name__ = "dalembert.simulate"

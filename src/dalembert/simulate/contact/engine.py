@@ -591,20 +591,24 @@ class ContactEngine:
     def samples(self) -> dict[str, Array]:
         """Return the complete samples, and drop them."""
         z, count = self.at, int(self.at.tally[memory.COMPLETE])
-        block = {
-            "t": z.sample_t[:count].copy(), "q": z.sample_q[:count].copy(), "v": z.sample_v[:count].copy(),
-            "acceleration": z.sample_a[:count].copy(), "multipliers": z.sample_lam[:count].copy(),
-            "work": z.sample_sums[:count, 0].copy(),
-            "step": z.sample_sums[:count, 3].copy(), "heat": z.sample_sums[:count, 1].copy(),
-            "friction_work": z.sample_sums[:count, 2].copy(), "modes": z.sample_mode[:count].copy(),
-            "contact_status": z.sample_verdict[:count, 0].astype(np.int64),
-            "contact_residual": z.sample_verdict[:count, 1].copy(),
-            "contact_forces": z.sample_r[:count, self.places].copy(),
-            "relative_velocity": z.sample_u[:count, self.places].copy(),
-        }  # fmt: skip
-        if z.gapped.any():
-            block |= {"impulses": z.sample_impulse[:count].copy(), "impact": z.sample_impact[:count].copy()}
+        names = [name for name in EngineArrays._fields if name.startswith("sample_")]
+        block = self.named({name: getattr(z, name)[:count].copy() for name in names})
         z.tally[[memory.SAMPLES, memory.COMPLETE]] = 0
+        return block
+
+    def named(self, rows: dict[str, Array]) -> dict[str, Array]:
+        """Return samples by the names that trajectories have for them."""
+        sums, verdict = rows["sample_sums"], rows["sample_verdict"]
+        block = {
+            "t": rows["sample_t"], "q": rows["sample_q"], "v": rows["sample_v"], "acceleration": rows["sample_a"],
+            "multipliers": rows["sample_lam"], "work": sums[:, 0].copy(), "step": sums[:, 3].copy(),
+            "heat": sums[:, 1].copy(), "friction_work": sums[:, 2].copy(), "modes": rows["sample_mode"],
+            "contact_status": verdict[:, 0].astype(np.int64), "contact_residual": verdict[:, 1].copy(),
+            "contact_forces": rows["sample_r"][:, self.places].copy(),
+            "relative_velocity": rows["sample_u"][:, self.places].copy(),
+        }  # fmt: skip
+        if self.at.gapped.any():
+            block |= {"impulses": rows["sample_impulse"], "impact": rows["sample_impact"]}
         return block
 
     def events(self) -> list[tuple[float, int, str, str]]:

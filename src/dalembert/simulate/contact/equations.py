@@ -493,7 +493,7 @@ def lagrangian_contacts(system: Any) -> ContactSystem:
         ("time", "contact terms"), lambda: Kernel(contact_terms_of(system), width=1)
     )
     names = [port.name for port in kernel.inputs]
-    inputs = {"parameters": np.asarray(system.parameters.pack(None), float)} if "parameters" in names else {}
+    inputs = {"parameters": np.array(system.parameters.pack(None), float)} if "parameters" in names else {}
     n = len(system.coordinates)
     return ContactSystem(system, n, n, tuple(system.names), tuple(system.holonomic), contacts, kernel, inputs=inputs)
 

@@ -5,7 +5,18 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.kernel.loops import inner, steady
-from dalembert.simulate.limits import ALMOST_ALL, COLLAPSE, GROW, SAFETY, SAME_INSTANT, SHRINK
+from dalembert.simulate.limits import (
+    ALMOST_ALL,
+    COLLAPSE,
+    FIRST_STEP,
+    FLAT_START,
+    FLAT_STEP,
+    GROW,
+    LEAST_FIRST_STEP,
+    SAFETY,
+    SAME_INSTANT,
+    SHRINK,
+)
 from dalembert.simulate.steppers.explicit_loops import (
     ALLOWED,
     ASKED,
@@ -166,6 +177,25 @@ VERY_SHORT = 0.03
 
 NOISY, LARGEST_NOISE = 3, 1e6
 """Rejections in a row that do not halve the error; and the error over tolerance up to which noise is accepted."""
+
+
+@steady
+def first_step(now, limits, n, duration):
+    """Return a first step from the sizes of y, y' and y'' (Hairer, Norsett, Wanner, II.4); K[0] belongs to the start.
+
+    d0, d1: root mean squares of y and y' over the tolerance; h = d0 / (100 d1).
+    """
+    if n == 0:
+        return limits.largest
+    d0 = d1 = 0.0
+    for j in range(2 * n):
+        size = 1.0 if j < n else abs(now.v[j - n])
+        scale = limits.atol + limits.rtol * size
+        d0 += (size / scale) ** 2
+        d1 += (now.K[0, j] / scale) ** 2
+    d0, d1 = np.sqrt(d0 / (2 * n)), np.sqrt(d1 / (2 * n))
+    h = 0.01 * d0 / d1 if d1 > FLAT_START else FLAT_STEP
+    return max(min(h, limits.largest, FIRST_STEP * duration), LEAST_FIRST_STEP * duration)
 
 
 @steady

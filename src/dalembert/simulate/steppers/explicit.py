@@ -13,7 +13,6 @@ from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import LARGEST_TURN, ROTATIONS, rotation_places
 from dalembert.simulate.equations.codes import CODES, Codes
 from dalembert.simulate.interruptible import undisturbed
-from dalembert.simulate.limits import FIRST_STEP, FLAT_START, FLAT_STEP, LEAST_FIRST_STEP
 from dalembert.simulate.runge_kutta import CLASSICAL, DOP853, RK45
 from dalembert.simulate.session import FIELDS, Session, rank_of
 from dalembert.simulate.steppers import advance_loops as loop
@@ -207,21 +206,9 @@ class Explicit:
         """Write the initial state, choose the first step, note the signs of the events."""
         self.work.q[:] = self.now.q
         self.write(0.0)
-        self.clock[at.H] = self.session.settings.step or self._first_step()
+        settings = self.session.settings
+        self.clock[at.H] = settings.step or loop.first_step(self.now, self.limits, self.m.nv, settings.duration)
         note_signs(self)
-
-    def _first_step(self) -> float:
-        """Return a first step from the sizes of y, y' and y'' (Hairer, Norsett, Wanner, II.4)."""
-        n, s, K = self.m.nv, self.session.settings, self.now.K
-        if not n:
-            return s.largest_step
-        size = np.concatenate([np.ones(n), np.abs(self.now.v)])
-        scale = s.atol + s.rtol * size
-        with np.errstate(over="ignore", invalid="ignore"):
-            d1 = float(np.sqrt(np.mean((K[0, : 2 * n] / scale) ** 2)))
-        h = 0.01 * float(np.sqrt(np.mean((size / scale) ** 2))) / d1 if d1 > FLAT_START else FLAT_STEP
-        h = min(h, s.largest_step, FIRST_STEP * s.duration)
-        return max(h, LEAST_FIRST_STEP * s.duration)
 
     @undisturbed()
     def _block(self, most_steps: int) -> None:

@@ -1,0 +1,220 @@
+"""Blocks of runs by compiled loops: what varies as arrays, what is kept as columns; the rest goes run by run.
+
+    route_of(job)      how its runs are made, and why
+    compiled_runs     rows of a block that were made so; those that were not are left to `experiment.run`
+
+Both ways have the same bits (`simulate/batch/batch.py`), so a store does not know which was taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from threading import Lock
+from typing import TYPE_CHECKING, Any
+from weakref import WeakKeyDictionary
+
+import numpy as np
+
+from dalembert.ensemble.distributions import NormalVariable
+from dalembert.ensemble.experiment import SystemExperiment, _is_maker, _named_places, single
+from dalembert.ensemble.keep import TAKEN, Keeper, column, of_state
+from dalembert.errors import DalembertError
+from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.ensemble.blocks import StudyJob
+    from dalembert.simulate.batch.batch import FinishedRuns, RunBatch
+
+TRIED = 5
+"""Runs whose start is tried until one can be prepared."""
+
+BY_ENDS: dict[str, Callable[[Array, Array, Array], Array]] = {
+    "max": lambda x, first, stop: _reduced(np.maximum, x, first, stop),
+    "min": lambda x, first, stop: _reduced(np.minimum, x, first, stop),
+    "last": lambda x, first, stop: x[stop - 1],
+    "first": lambda x, first, stop: x[first],
+    "range": lambda x, first, stop: _reduced(np.maximum, x, first, stop) - _reduced(np.minimum, x, first, stop),
+}
+"""How columns of many runs become one number each, where that is the same number as that of each run alone."""
+
+
+def _reduced(what: np.ufunc, x: Array, first: Array, stop: Array) -> Array:
+    """Return a reduction over the samples of each run; what lies between runs is left out."""
+    ends = np.ravel(np.column_stack([first, stop]))
+    padded = np.concatenate([x, x[-1:]]) if stop[-1] == len(x) else x
+    return what.reduceat(padded, ends, axis=0)[::2]
+
+
+class BatchPool:
+    """Prepared systems of a study: one for each thread that computes blocks at the same time."""
+
+    def __init__(self, experiment: SystemExperiment, variables: tuple[str, ...]) -> None:
+        self.experiment, self.variables = experiment, variables
+        self.free: list[RunBatch] = []
+        self.lock, self.reason = Lock(), ""
+
+    def taken(self, job: StudyJob) -> RunBatch | None:
+        """Return a prepared system, or None where there is none: `reason` says why."""
+        with self.lock:
+            if self.reason and not self.reason.startswith("compiled"):
+                return None
+            if self.free:
+                return self.free.pop()
+        try:
+            batch = self._made(job)
+        except DalembertError as error:
+            self.reason = f"run by run: {error}"
+            return None
+        except Exception as error:  # what a single run refuses, or raises: there it has its status
+            self.reason = f"run by run: {type(error).__name__}: {error}"
+            return None
+        self.reason = batch.reason
+        return batch
+
+    def give_back(self, batch: RunBatch) -> None:
+        """Let others use a prepared system."""
+        with self.lock:
+            self.free.append(batch)
+
+    def _made(self, job: StudyJob) -> RunBatch:
+        from dalembert.simulate.batch.batch import RunBatch, UnsuitedError
+
+        experiment = self.experiment
+        if _is_maker(experiment.system):
+            raise UnsuitedError("a function makes the systems")
+        parts = [name for name in self.variables if name in ("q", "v") or name[:2] in ("q:", "v:")]
+        parameters = [name for name in self.variables if name not in parts]
+        common = not any(name == "q" or name.startswith("q:") for name in parts)
+        for i in range(min(TRIED, job.runs)):
+            try:
+                system, q, v = experiment.at(single(job.design.draw(i, i + 1), 0))
+                return RunBatch(
+                    system, experiment.duration, q, v, {**experiment.options, "progress": False}, parameters, common
+                )
+            except UnsuitedError:
+                raise
+            except Exception:
+                if i + 1 == min(TRIED, job.runs):
+                    raise
+        raise UnsuitedError("there are no runs")
+
+
+_pools: WeakKeyDictionary[Any, dict[tuple[str, ...], BatchPool]] = WeakKeyDictionary()
+_lock = Lock()
+
+
+def pool_of(job: StudyJob) -> BatchPool | str:
+    """Return the prepared systems of a study, or why it has none."""
+    if not job.batches:
+        return "run by run: batches=False"
+    if not isinstance(job.experiment, SystemExperiment):
+        return "run by run: each run is a scene of its own"
+    functions = [each.name for each in job.keep if each.function is not None]
+    if functions:
+        return f"run by run: keep {functions[0]!r} is a function of a run"
+    variables = tuple(job.design.variables)
+    with _lock:
+        pools = _pools.setdefault(job.experiment, {})
+        return pools.setdefault(variables, BatchPool(job.experiment, variables))
+
+
+def route_of(job: StudyJob) -> str:
+    """Return how the runs of a study are made: "compiled: ...", or "run by run: ..." with the reason."""
+    pool = pool_of(job)
+    if isinstance(pool, str):
+        return pool
+    batch = pool.taken(job)
+    if batch is not None:
+        pool.give_back(batch)
+    return pool.reason
+
+
+def compiled_runs(
+    job: StudyJob, values: Mapping[str, Array], wanted: Array
+) -> Iterator[tuple[Array, FinishedRuns, RunBatch, dict[str, Array]]]:
+    """Yield rows of a block that compiled loops have made, their runs, and what is kept of each by name."""
+    pool = pool_of(job)
+    batch = None if isinstance(pool, str) or not wanted.any() else pool.taken(job)
+    if batch is None or isinstance(pool, str):
+        return
+    rows = np.flatnonzero(wanted)
+    try:
+        given = {name: x[rows] for name, x in values.items()}
+        q, v = starts_of(job.experiment, batch.system, given)
+        parameters = {name: given[name] for name in batch.names}
+        numbers = batch.values(parameters, rows.size)[0]
+        for finished in batch.run(q, v, parameters, rows.size, job.experiment.project):
+            if finished.rows.size:
+                kept, good = kept_of_runs(batch, finished, job, numbers)
+                yield rows[finished.rows[good]], finished.chosen(good), batch, {n: x[good] for n, x in kept.items()}
+    except DalembertError as error:  # of this block: its runs are made one by one, and have it as their reason
+        pool.reason = pool.reason if pool.reason.startswith("run by run") else f"{pool.reason}; a block: {error}"
+    finally:
+        pool.give_back(batch)
+
+
+def starts_of(experiment: SystemExperiment, system: Any, values: Mapping[str, Array]) -> tuple[Any, Any]:
+    """Return the starts of runs, (N, nq) or what is common to all, and the same of velocities."""
+    q, v = experiment.q, values.get("v", experiment.v)
+    if "q" in values:
+        q = system.integrate(q.mean, values["q"]) if isinstance(q, NormalVariable) else values["q"]
+    found = []
+    for letter, fixed in (("q", q), ("v", v)):
+        named = {name[2:]: x for name, x in values.items() if name.startswith(f"{letter}:")}
+        if isinstance(fixed, Mapping):
+            named, fixed = {**fixed, **named}, None
+        if named:
+            size = len(next(iter(values.values())))
+            start = (system.neutral() if letter == "q" else np.zeros(system.nv)) if fixed is None else fixed
+            start = np.array(np.broadcast_to(np.asarray(start, float), (size, np.shape(start)[-1])))
+            for place, x in _named_places(system, named, letter):
+                start[:, place] = x
+            fixed = start
+        found.append(fixed)
+    return found[0], found[1]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# What is kept of many runs.
+
+
+def kept_of_runs(
+    batch: RunBatch, f: FinishedRuns, job: StudyJob, values: Array
+) -> tuple[dict[str, Array], Array]:
+    """Return what is kept of each run, (K, ...), and of which runs all of it could be told."""
+    kept, good = {}, np.ones(f.rows.size, bool)
+    for each in job.keep:
+        rows = _at_times(batch, f, each, values, good) if each.times is not None else _of_columns(f, each)
+        if rows.shape[1:] != job.shapes[each.name]:
+            good[:] = False
+            rows = np.full((f.rows.size, *job.shapes[each.name]), np.nan)
+        kept[each.name] = rows
+    return kept, good
+
+
+def _at_times(batch: RunBatch, f: FinishedRuns, keeper: Keeper, values: Array, good: Array) -> Array:
+    times = keeper.times
+    assert times is not None
+    inside = times <= f.run.t[f.stop - 1].min()
+    ends = f.run.t[f.stop - 1]
+    if (times < f.run.t[f.first].max()).any() or ends.min() != ends.max():
+        good[:] = False  # refused, run by run
+        return np.full((f.rows.size, times.size), np.nan)
+    q, v, reached = batch.states(f, times[inside], values)
+    good &= reached
+    rows = of_state(f.run, keeper.quantity, q, v)
+    found = np.full((f.rows.size, times.size, *rows.shape[2:]), np.nan)
+    found[:, inside] = rows
+    return found
+
+
+def _of_columns(f: FinishedRuns, keeper: Keeper) -> Array:
+    rows = column(f.run, keeper.quantity)
+    if keeper.take in BY_ENDS and not keeper.norm:
+        return np.asarray(BY_ENDS[keeper.take](rows, f.first, f.stop), float)
+    found = []
+    for a, b in zip(f.first, f.stop, strict=True):
+        part = rows[a:b]
+        part = np.linalg.norm(part, axis=1) if keeper.norm and part.ndim == 2 else part
+        found.append(np.asarray(TAKEN[keeper.take](part), float))
+    return np.array(found)
