@@ -1,23 +1,25 @@
 """Throughput of studies: stick-slip, a four-bar, two cores against one, beside a plain loop and MuJoCo's rollout.
 
-    python benchmarks/ensemble.py              # some hundred runs of each, a minute
-    python benchmarks/ensemble.py --scale 1    # 1e5 stick-slip runs, 1e6 runs of a four-bar: hours, on a quiet machine
+    python benchmarks/ensemble.py              # some thousand runs of each, a minute
+    python benchmarks/ensemble.py --scale 1    # 1e5 stick-slip runs, 1e6 runs of a four-bar: minutes
 
-Ratios are from one run of this file; give it a machine of its own.
+Wall time and processor time are told: on a busy machine the second says what a run costs, and two threads against one
+what the interpreter lock takes.
 """
 
 from __future__ import annotations
 
 import argparse
 import multiprocessing
+import resource
 import time
+from concurrent.futures import ThreadPoolExecutor
 from functools import cache
 
 import casadi as ca
 import numpy as np
 
 import dalembert as da
-from dalembert.ensemble.executors import available_cores
 from dalembert.friction import Bounded, StaticKinetic
 
 STICK_SLIP, FOUR_BAR = 100_000, 1_000_000
@@ -38,7 +40,8 @@ def four_bar():
         b.body(name, mass=1.0, center=(length / 2, 0, 0), inertia=(0.01, 0.1, 0.1))
         b.joint(f"{name} hinge", "revolute", parent, name, axis=(0, -1, 0), position=(at, 0, 0))
         parent, at = name, length
-    pin = da.Revolute("rocker", at=(1.1, 0, 0), placement=(0.8, 0, 0), axis=(0, 1, 0), name="pin")
+    # the pin of a plane linkage: two rows; those of da.Revolute are five, of which three are redundant
+    pin = da.PointOnLine("rocker", at=(1.1, 0, 0), placement=(0.8, 0, 0), axis=(0, 1, 0), name="pin")
     return b.build().constrain(pin)
 
 
@@ -49,19 +52,35 @@ STUDIES = {
 """System, duration, start, what varies, runs at scale 1."""
 
 
-def study(name, runs, executor):
-    """Return a study and its seconds; those in which processes start are part of them."""
+def study(name, runs, executor, **options):
+    """Return a study, its seconds, and those of processors."""
     make, duration, q, v, parameters, _ = STUDIES[name]
-    system = made(name) if make is four_bar else belt
     q = made(name).assemble([1.0, -0.7, -1.5]).q if make is four_bar else q
-    begun = time.perf_counter()
-    found = da.ensemble(system, duration, q, v, runs=runs, seed=1, parameters=parameters, executor=executor)
-    return found, time.perf_counter() - begun
+    system = belt if isinstance(executor, int) and make is stick_slip else made(name)
+    begun, spent = time.perf_counter(), processor_seconds()
+    found = da.ensemble(system, duration, q, v, runs=runs, seed=1, parameters=parameters, executor=executor, **options)
+    return found, time.perf_counter() - begun, processor_seconds() - spent
+
+
+def processor_seconds():
+    """Return the seconds of processors that this process and its children have taken."""
+    return sum(sum(resource.getrusage(who)[:2]) for who in (resource.RUSAGE_SELF, resource.RUSAGE_CHILDREN))
+
+
+def on_threads(name, runs, count):
+    """Return a study on threads."""
+    with ThreadPoolExecutor(count) as pool:
+        return study(name, runs, pool, block=max(1, runs // 8))
 
 
 @cache
 def made(name):
     return STUDIES[name][0]()
+
+
+@cache
+def bound(name):
+    return made(name).with_parameters(*STUDIES[name][4])
 
 
 def belt(k):
@@ -77,7 +96,7 @@ def one_run(task):
     (word,) = parameters
     if make is four_bar:
         q = system.assemble([1.0, -0.7, -1.5]).q
-        system = system.with_parameters(word).at({word: k})
+        system = bound(name).bind({word: k})
     else:
         system = system.with_parameters(**{word: k})
     return da.simulate(system, duration, q, v, progress=False).q[-1]
@@ -108,34 +127,42 @@ def rollout(runs, cores):
 
 
 def report(name, scale):
-    runs = max(40, int(scale * STUDIES[name][-1]))
-    cores = min(2, available_cores())
+    runs = max(400, int(scale * STUDIES[name][-1]))
     print(f"\n{name}: {runs} runs")
-    study(name, 8, cores)  # code is compiled, processes have been started once
-    one, seconds = study(name, runs, 1)
-    many, faster = study(name, runs, cores)
+    on_threads(name, 16, 1)  # code is compiled
+    one, seconds, spent = on_threads(name, runs, 1)
+    line("1 thread", runs, seconds, spent, f"{one.status_counts}, {one.route.partition(',')[0]}")
+    many, faster, spent = on_threads(name, runs, 2)
     same = all(rows.tobytes() == many.arrays()[word].tobytes() for word, rows in one.arrays().items())
-    print(f"  1 process      {runs / seconds:10.1f} runs/s   {one.status_counts}")
-    print(f"  {cores} processes    {runs / faster:10.1f} runs/s   {seconds / faster:.2f} times; same bytes: {same}")
+    line("2 threads", runs, faster, spent, f"{seconds / faster:.2f} times; same bytes: {same}")
     few = min(runs, 400)
-    threads = study(name, few, None)[1]
-    print(f"  threads        {few / threads:10.1f} runs/s")
+    alone, slow, spent = study(name, few, ThreadPoolExecutor(1), batches=False, block=few)
+    same = all(rows.tobytes() == one.arrays()[word][:few].tobytes() for word, rows in alone.arrays().items())
+    line("run by run", few, slow, spent, f"same bytes: {same}")
     few = min(runs, 40)
-    (values,) = (da.ensemble(stick_slip(), 0.1, [0.0], [0.3], runs=few, seed=1, parameters={"k": x})["k"]
-                 for x in STUDIES[name][4].values())  # fmt: skip
-    with multiprocessing.get_context("forkserver").Pool(cores) as pool:
-        pool.map(one_run, [(name, 1.0)] * cores, chunksize=1)
+    word = next(iter(one.inputs))
+    with multiprocessing.get_context("forkserver").Pool(2) as pool:
+        pool.map(one_run, [(name, 1.0)] * 2, chunksize=1)
         begun = time.perf_counter()
-        pool.map(one_run, [(name, float(k)) for k in values], chunksize=5)
+        ends = pool.map(one_run, [(name, float(k)) for k in one[word][:few]], chunksize=5)
         plain = time.perf_counter() - begun
-    print(f"  plain pool     {few / plain:10.1f} runs/s   ({few} runs: new masses are new code there)")
+    off = np.abs(np.array(ends) - one["q"][:few]).max()
+    line("plain pool, 2", few, plain, None, f"a loop of da.simulate; largest difference {off:.1e}")
     if STUDIES[name][0] is four_bar:
-        seconds = rollout(runs := min(runs, 2000), cores)
-        print(f"  MuJoCo rollout {runs / seconds:10.1f} runs/s   (fixed steps of 1 ms, soft loop)")
+        runs = min(runs, 2000)
+        for cores in (1, 2):
+            spent = processor_seconds()
+            line(f"MuJoCo, {cores}", runs, rollout(runs, cores), processor_seconds() - spent, "1000 steps, soft loop")
+
+
+def line(what, runs, seconds, spent, words):
+    """Print runs per second, and microseconds of processors per run."""
+    cost = "" if spent is None else f"{1e6 * spent / runs:10.1f} us of processors a run"
+    print(f"  {what:14}{runs / seconds:10.1f} runs/s {cost:36} {words}", flush=True)
 
 
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--scale", type=float, default=1e-3, help="part of 1e5 and 1e6 runs")
+    parser.add_argument("--scale", type=float, default=1e-2, help="part of 1e5 and 1e6 runs")
     for name in STUDIES:
         report(name, parser.parse_args().scale)

@@ -137,13 +137,14 @@ def compiled_runs(
     batch = None if isinstance(pool, str) or not wanted.any() else pool.taken(job)
     if batch is None or isinstance(pool, str):
         return
+    experiment = pool.experiment
     rows = np.flatnonzero(wanted)
     try:
         given = {name: x[rows] for name, x in values.items()}
-        q, v = starts_of(job.experiment, batch.system, given)
+        q, v = starts_of(experiment, batch.system, given)
         parameters = {name: given[name] for name in batch.names}
         numbers = batch.values(parameters, rows.size)[0]
-        for finished in batch.run(q, v, parameters, rows.size, job.experiment.project):
+        for finished in batch.run(q, v, parameters, rows.size, experiment.project):
             if finished.rows.size:
                 kept, good = kept_of_runs(batch, finished, job, numbers)
                 yield rows[finished.rows[good]], finished.chosen(good), batch, {n: x[good] for n, x in kept.items()}
@@ -178,9 +179,7 @@ def starts_of(experiment: SystemExperiment, system: Any, values: Mapping[str, Ar
 # What is kept of many runs.
 
 
-def kept_of_runs(
-    batch: RunBatch, f: FinishedRuns, job: StudyJob, values: Array
-) -> tuple[dict[str, Array], Array]:
+def kept_of_runs(batch: RunBatch, f: FinishedRuns, job: StudyJob, values: Array) -> tuple[dict[str, Array], Array]:
     """Return what is kept of each run, (K, ...), and of which runs all of it could be told."""
     kept, good = {}, np.ones(f.rows.size, bool)
     for each in job.keep:

@@ -2,16 +2,19 @@
 
     seconds = (start + runs s) / (cores efficiency)       bytes = runs (columns + kept)
 
-with s the mean time of a pilot run after the first, which loads or compiles its code.
+with s the mean time of a pilot run after the first, which loads or compiles its code. Runs that go through compiled loops
+together are timed together: alone each would seem to cost what its block costs.
 """
 
 from __future__ import annotations
 
 import time
+from collections import Counter
 from dataclasses import dataclass
 
 import numpy as np
 
+from dalembert.ensemble.batches import route_of
 from dalembert.ensemble.blocks import StudyJob, compute, empty_arrays, with_shapes
 
 TARGET = 10.0
@@ -24,7 +27,13 @@ MOST_BLOCKS = 100_000
 """Blocks of a study: a scheduler and a folder take so many."""
 
 TIMED = 3
-"""Runs whose time decides the size of blocks."""
+"""Pieces whose time decides the size of blocks."""
+
+FEW = 64
+"""Runs of the first piece."""
+
+PIECE = 0.02
+"""Seconds of a piece of compiled runs that is timed."""
 
 
 UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
@@ -43,19 +52,34 @@ def bytes_per_run(job: StudyJob) -> int:
     return sum(rows.nbytes for name, rows in empty_arrays(job, 1).items() if name != "reason")
 
 
-def seconds_per_run(job: StudyJob, runs: int) -> list[float]:
-    """Return the times of the first runs; code is there after the pilot run."""
-    found = []
-    for i in range(min(runs, job.runs)):
-        begun = time.perf_counter()
-        compute(job, i, i + 1)
-        found.append(time.perf_counter() - begun)
-    return found
+def timed(job: StudyJob, pieces: int) -> tuple[int, list[float], Counter[str]]:
+    """Return the runs of a piece, seconds per run in each of some pieces, and what became of all their runs.
+
+    Code is there after the pilot run. A piece is one run, or as many as take `PIECE` seconds in compiled loops.
+    """
+    together = route_of(job).startswith("compiled")
+    size = min(FEW, job.runs) if together else 1
+    seconds = [_seconds(job, 0, size)[0] for _ in range(2 if together else 1)][-1]  # loops are loaded by the first
+    while together and seconds < PIECE and size < job.runs:
+        size = min(job.runs, max(2 * size, min(8 * size, int(size * PIECE / max(seconds, 1e-9)) + 1)))
+        seconds = _seconds(job, 0, size)[0]
+    found, counts = [], Counter[str]()
+    for k in range(max(1, min(pieces, job.runs // size))):
+        seconds, several = _seconds(job, k * size, (k + 1) * size)
+        found.append(seconds / size)
+        counts += several
+    return size, found, counts
+
+
+def _seconds(job: StudyJob, first: int, stop: int) -> tuple[float, Counter[str]]:
+    begun = time.perf_counter()
+    columns = compute(job, first, stop)
+    return time.perf_counter() - begun, columns.counts
 
 
 def block_of(job: StudyJob, workers: int) -> int:
     """Return the runs of a block."""
-    return _block(float(np.mean(seconds_per_run(job, TIMED))), job.runs, workers)
+    return _block(float(np.mean(timed(job, TIMED)[1])), job.runs, workers)
 
 
 def _block(seconds: float, runs: int, workers: int) -> int:
@@ -85,6 +109,8 @@ class StudyPlan:
         Pilot runs that did not reach their end.
     price
         For all core hours.
+    route
+        How runs are made, and why.
     """
 
     runs: int
@@ -100,6 +126,7 @@ class StudyPlan:
     blocks: int
     failed: int
     price: float
+    route: str = ""
 
     def __str__(self) -> str:
         error = self.spread / np.sqrt(self.pilots) / max(self.seconds_per_run, 1e-300)
@@ -108,7 +135,7 @@ class StudyPlan:
             f"{self.core_hours:.3g} core hours, {self.bytes / 1e9:.3g} GB",
             f"  {1e3 * self.seconds_per_run:.3g} ms a run (+- {error:.0%}, {self.pilots} pilot runs, {self.failed} "
             f"without an answer); first run {self.start:.2g} s",
-            f"  {self.blocks} blocks of {self.block} runs",
+            f"  {self.blocks} blocks of {self.block} runs; {self.route}",
         ]
         return "\n".join(lines + ([f"  price {self.price:.4g}"] if self.price else []))
 
@@ -118,14 +145,13 @@ def pilot(job: StudyJob, pilots: int, cores: int, price: float) -> StudyPlan:
     begun = time.perf_counter()
     job = with_shapes(job)
     start = time.perf_counter() - begun
-    times = seconds_per_run(job, max(2, pilots))
-    s = float(np.mean(times))
-    columns = compute(job, 0, min(len(times), job.runs))
-    failed = len(times) - columns.counts["completed"] - columns.counts["event"]
+    size, times, counts = timed(job, max(2, pilots))
+    s, runs = float(np.mean(times)), size * len(times)
+    failed = runs - counts["completed"] - counts["event"]
+    spread = float(np.std(times, ddof=1)) * np.sqrt(size) if len(times) > 1 else 0.0
     block = _block(s, job.runs, cores)
     hours = job.runs * s / 3600.0
     return StudyPlan(
-        job.runs, cores, len(times), s, float(np.std(times, ddof=1)) if len(times) > 1 else 0.0, start,
-        start + job.runs * s / cores, hours, job.runs * bytes_per_run(job), block, -(-job.runs // block), failed,
-        price * hours,
+        job.runs, cores, runs, s, spread, start, start + job.runs * s / cores, hours, job.runs * bytes_per_run(job),
+        block, -(-job.runs // block), failed, price * hours, route_of(job),
     )  # fmt: skip

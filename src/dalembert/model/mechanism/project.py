@@ -19,6 +19,7 @@ Loops that steppers compile have a step of their own, and systems with known coo
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -87,7 +88,7 @@ def admissible_velocities(mechanism: Mechanism, q: Array, v: Array, t: float) ->
         if not (np.isfinite(place).all() and np.isfinite(v[k]).all()):
             velocity[k] = np.nan
             continue
-        nearest = admissible_velocity(mechanism, place, v[k], t)
+        nearest = admissible_velocity(of_samples(mechanism, k), place, v[k], t)
         if not k and nearest.open:
             _refuse_velocity(mechanism, place, v[k], t, nearest)
         velocity[k] = np.nan if nearest.open else nearest.velocity
@@ -109,28 +110,34 @@ def closed(mechanism: Mechanism, q: Array, t: float, tolerance: float) -> Array:
     """Return configurations (N, nq) with residuals below the tolerance, or at rest below the slack; else NaN."""
     if not any(mechanism.holonomic):
         return q
-    step = mechanism.compile("project_step")
     time, start = np.array([t]), q.copy()
     size = largest_residual(mechanism, q, t)
     active = np.flatnonzero(~(size <= tolerance))
     for _ in range(MOST_STEPS):
         if not active.size:
             break
-        move = step(q[active], time)[0]
+        some = of_samples(mechanism, active)
+        move = some.compile("project_step")(q[active], time)[0]
         move = np.where(np.isfinite(move).all(axis=-1, keepdims=True), move, 0.0)
         before = size[active]
-        q[active], size[active] = _shorter(mechanism, q[active], move, before, t)
+        q[active], size[active] = _shorter(some, q[active], move, before, t)
         active = active[(size[active] > tolerance) & (size[active] < before)]
     for k in np.flatnonzero(~(size <= max(tolerance, CONTRADICTING))):
-        settled = size[k] <= mechanism.slack
-        place, remaining = _least_open(mechanism, q[k] if settled else start[k], t)
+        settled, one = size[k] <= mechanism.slack, of_samples(mechanism, k)
+        place, remaining = _least_open(one, q[k] if settled else start[k], t)
         if not (settled or remaining <= mechanism.slack) and np.isfinite(start[k]).all():
-            place, remaining = _from_afar(mechanism, start[k], t)
+            place, remaining = _from_afar(one, start[k], t)
         if remaining <= mechanism.slack:
             q[k] = place
         elif not settled:
             q[k] = np.nan
     return q
+
+
+def of_samples(mechanism: Mechanism, some: Any) -> Mechanism:
+    """Return the mechanism of some samples of a batch: with their numbers, where every sample has its own (N, k)."""
+    values: Any = getattr(mechanism, "values", ())
+    return replace(mechanism, values=values[some]) if np.ndim(values) == 2 else mechanism
 
 
 def largest_residual(mechanism: Mechanism, q: Array, t: float) -> Array:
@@ -144,7 +151,7 @@ def _shorter(mechanism: Mechanism, q: Array, move: Array, size: Array, t: float)
     todo = np.arange(len(q))
     for _ in range(HALVINGS):
         trial = mechanism.integrate(q[todo], move[todo])
-        residual = largest_residual(mechanism, trial, t)
+        residual = largest_residual(of_samples(mechanism, todo), trial, t)
         better = residual < least[todo]
         best[todo[better]], least[todo[better]] = trial[better], residual[better]
         todo = todo[~better]

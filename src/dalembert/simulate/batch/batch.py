@@ -20,6 +20,7 @@ import numpy as np
 
 from dalembert.errors import DalembertError
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.model.mechanism.project import of_samples
 from dalembert.model.mechanism.ranks import distances
 from dalembert.simulate.batch import batch_loops as loop
 from dalembert.simulate.batch.batch_loops import ALONE, COMPLETE, WAITING, Ends, Starts, snapshot
@@ -176,9 +177,9 @@ class RunBatch:
         rows = np.tile(np.asarray(self.system.values, float), (count, 1))
         for name, where in self.places.items():
             rows[:, where] = np.asarray(given[name], float).reshape(count, -1)
-        sound = np.isfinite(rows).all(axis=1)
+        sound = np.array(np.isfinite(rows).all(axis=1))
         for name, where in self.places.items() if isinstance(self.system, Mechanism) else ():
-            sound &= (rows[:, where] > VALUED[name.partition(":")[0]]).all(axis=1)
+            sound = sound & (rows[:, where] > VALUED[name.partition(":")[0]]).all(axis=1)
         return rows, sound
 
     def at(self, values: Array) -> Any:
@@ -214,8 +215,6 @@ class RunBatch:
             return q, v, good
         moving = self.at(values)
         if project:
-            if self.names:
-                raise UnsuitedError("starts are projected in the metric of each run's masses")
             q, v = moving.project(q, v, t)
             good &= np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
             q[~good], v[~good] = self.session.q, self.session.v
@@ -228,19 +227,13 @@ class RunBatch:
         phi = np.abs(np.asarray(m.constraint(q, times)) / sizes[held]).max(axis=1, initial=0.0)
         good, near = _judged(good, phi)
         if near.any():
-            if self.names:
-                good &= ~near
-            else:
-                q[near] = m.project(q[near], t=t)
+            q[near] = of_samples(m, near).project(q[near], t=t)
         A = np.asarray(m.jacobian(q, times)).reshape(len(q), len(m.names), m.nv)
         rate = np.asarray(m.constraint_velocity(q, v, times))
         speeds = np.maximum(sizes, np.einsum("kij,kj->ki", np.abs(A), np.abs(v)))
         good, near = _judged(good, np.abs(rate / speeds).max(axis=1, initial=0.0))
         if near.any():
-            if self.names:
-                good &= ~near
-            else:
-                v[near] = m.project(q[near], v[near], t)[1]
+            v[near] = of_samples(m, near).project(q[near], v[near], t)[1]
         rank = self.session.rank
         if rank is not None and not rank.redundant and not self.common:
             M = np.asarray(m.mass_matrix(q)).reshape(len(q), m.nv, m.nv)
@@ -314,18 +307,24 @@ class RunBatch:
         look = np.where(f.lengths <= MOST_SAMPLES, _argmax(energy.kinetic, f), f.first)
         worth = np.zeros(f.rows.size)
         for rows in (f.first, look):
-            moving = self._of_samples(m, rows)
-            worth = np.maximum(worth, step_tolerance(moving, run.q[rows], run.v[rows], s.rtol, s.atol))
+            worth = np.maximum(worth, self._worth(f, rows))
         below = worst <= PLAINLY * (SAFE * f.steps * worth + rounding)
         if s.every is None:
             speed = np.maximum(energy.kinetic[1:], energy.kinetic[:-1])
             least = ONE_STEP * s.rtol * 2.0 * speed + 10.0 * ENERGY_ROUNDING * level[inside[1:]]
-            np.logical_and.at(below, inside[1:][within], changes[within] <= least[within])
+            suspects = np.flatnonzero(within & ~(changes <= least))
+            ends = [self._worth(f, suspects + side) for side in (0, 1)]
+            allowed = PLAINLY * ONE_STEP * np.maximum(*ends)
+            np.logical_and.at(below, inside[1:][suspects], changes[suspects] <= allowed)
         return below & np.isfinite(worst)
 
-    def _of_samples(self, m: Any, rows: Array) -> Any:
-        """Return the system with the parameters of some samples."""
-        return self.at(np.asarray(m.values)[rows]) if self.names else m
+    def _worth(self, f: FinishedRuns, rows: Array) -> Array:
+        """Return the energy that the tolerance of a step is worth at some samples."""
+        s, m = self.session.settings, f.run.moving
+        if not rows.size:
+            return np.zeros(0)
+        moving = self.at(np.asarray(m.values)[rows]) if self.names else m
+        return step_tolerance(moving, f.run.q[rows], f.run.v[rows], s.rtol, s.atol)
 
     # --- states between samples -----------------------------------------------------------------------------------
 
@@ -383,8 +382,8 @@ class SmoothRunner:
         s = batch.session
         if s.settings.method not in ("dop853", "dopri5", "rk4"):
             raise UnsuitedError(f"method {s.settings.method!r} has no loop over runs")
-        loose = s.settings.rtol >= LOOSE and s.settings.step is not None
-        if not batch.asked and loose and s.settings.duration / s.settings.step >= LONG:
+        steps = 0.0 if s.settings.step is None else s.settings.duration / s.settings.step
+        if not batch.asked and s.settings.rtol >= LOOSE and steps >= LONG:
             raise UnsuitedError("whether symplectic steps are taken depends on the start")
         self.batch, self.stepper = batch, Explicit(s)
         e, m = self.stepper, s.system
@@ -395,7 +394,9 @@ class SmoothRunner:
         self.first = 2 + s.controller.symbols.numel()
         sizes = {"t": 0, "q": m.nq, "v": m.nv, "acceleration": m.nv, "multipliers": len(m.names), "work": 0, "step": 0}
         rows = buffer_rows(8 * (4 + sum(sizes.values())))
-        self.samples = at.StepSamples(*(np.zeros((rows, k) if k or n in FIELDS[1:5] else rows) for n, k in sizes.items()))
+        self.samples = at.StepSamples(
+            *(np.zeros((rows, k) if k or n in FIELDS[1:5] else rows) for n, k in sizes.items())
+        )
         arrays = [*e.work[:-1], *e.work.carried, *e.now, e.clock, e.counts, e.signs, *e.nodes]
         self.kept, self.alive = snapshot(arrays)
 
@@ -443,14 +444,14 @@ class ContactRunner:
         rows = buffer_rows(sum(x[:1].nbytes for x in sources.values()))
         self.samples = {name: np.zeros((rows, *x.shape[1:]), x.dtype) for name, x in sources.items()}
         self.events = np.zeros((rows, 4))
-        tables = [
+        source, target = (
             np.array([[*_at(x), x.shape[0], x[:1].size, 0] for x in several.values()], np.int64)
             for several in (sources, self.samples)
-        ]
+        )
         w, table = e.at, e.table.__array_interface__["data"][0]
         self.memory = loop.Contacts(
             np.array([engine.address_of(command_unit), table], np.int64), w.arguments, w.tally, w.clock, w.environment,
-            w.q0, w.v0, w.kept_q, w.kept_v, parameters, w.gapped, w.gaps, *tables, w.events, self.events,
+            w.q0, w.v0, w.kept_q, w.kept_v, parameters, w.gapped, w.gaps, source, target, w.events, self.events,
         )  # fmt: skip
 
     def _refuse(self, e: Any) -> None:
@@ -469,7 +470,7 @@ class ContactRunner:
             "laws of friction are Python functions": (e.at.law == OTHER).any() and law_function(e.system) is None,
             "massless limbs": bool(e.limbs),
             "heightfields": any(isinstance(getattr(c, "other", None), Heightfield) for c in several),
-            "bodies without mass": bool(several) and not all(body.mass > 0.0 for body in m.bodies),
+            "bodies without mass": bool(several) and not all(body.inertia.mass > 0.0 for body in m.bodies),
         }
         for reason, holds in reasons.items():
             if holds:

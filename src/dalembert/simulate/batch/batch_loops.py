@@ -1,8 +1,8 @@
 """Run after run without Python: memory put back to its beginning, the loops of a single run called, samples appended.
 
-Nothing here integrates: `advance_loops.advance` takes the steps of smooth runs, the unit of `contact/run_loops.py` those
-from event to event. A run that comes back for Python (a rescue, an error, a start that is refused) is left out, with its
-number in `verdict`: who called makes it by itself.
+Nothing here integrates: `advance_loops.advance` takes the steps of smooth runs, the unit of `contact/run_loops.py`
+those from event to event. A run that comes back for Python (a rescue, an error, a start that is refused) is left out,
+with its number in `verdict`: who called makes it by itself.
 """
 
 # pyright: reportCallIssue=false, reportArgumentType=false
@@ -20,6 +20,7 @@ from dalembert.simulate.contact import memory
 from dalembert.simulate.contact.run_loops import BEGIN, EVALUATE, GO_ON
 from dalembert.simulate.limits import DECAY_DIFFERENCE, DEEP
 from dalembert.simulate.steppers.advance_loops import advance, first_step, write
+from dalembert.simulate.steppers.explicit_loops import BEGIN as PIECE
 from dalembert.simulate.steppers.explicit_loops import (
     DONE,
     FINE,
@@ -34,7 +35,6 @@ from dalembert.simulate.steppers.explicit_loops import (
     evaluate,
     put,
 )
-from dalembert.simulate.steppers.explicit_loops import BEGIN as PIECE
 from dalembert.simulate.steppers.explicit_loops import ORIGIN as FIXED_FROM
 from dalembert.types import Array
 
@@ -154,8 +154,8 @@ def run_smooth(
 ):
     """Make the runs from i on; return the first that found no room for its samples.
 
-    `first` is the place of parameters in the environment, `decay` the fastest decay in the length of a run that explicit
-    steps are taken for, 0 where the method was asked for.
+    `first` is the place of parameters in the environment, `decay` the fastest decay in the length of a run that
+    explicit steps are taken for, 0 where the method was asked for.
     """
     count = 0
     while i < starts.begin.size:
@@ -183,9 +183,7 @@ def run_smooth(
             calls = 0
             code = FULL
             while code == FULL and calls < LONGEST and counts[SAMPLES] < samples.t.size:
-                code = advance(
-                    work, tables, pair, now, clock, counts, limits, samples, signs, nodes, AT_A_TIME
-                )
+                code = advance(work, tables, pair, now, clock, counts, limits, samples, signs, nodes, AT_A_TIME)
                 calls += 1
             if code == FULL and calls < LONGEST and count > 0:
                 return i  # again, in an empty buffer
@@ -252,10 +250,10 @@ def append(engine, row, event):
 @nested
 def penetrates(engine):
     """Return whether a gap at the state is too small for a start, or no number."""
+    deep = False
     for i in range(engine.gaps.size):
-        if engine.gapped[i] and not engine.gaps[i] >= -DEEP:
-            return True
-    return False
+        deep = deep or (engine.gapped[i] and not engine.gaps[i] >= -DEEP)
+    return deep
 
 
 @nested
