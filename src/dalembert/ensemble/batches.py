@@ -16,9 +16,10 @@ from weakref import WeakKeyDictionary
 import numpy as np
 
 from dalembert.ensemble.distributions import NormalVariable
-from dalembert.ensemble.experiment import SystemExperiment, _is_maker, _named_places, single
+from dalembert.ensemble.experiment import SystemExperiment, _is_maker, _named, single
 from dalembert.ensemble.keep import TAKEN, Keeper, column, of_state
 from dalembert.errors import DalembertError
+from dalembert.model.named_state import configuration_of_names, velocity_of_names
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -159,20 +160,26 @@ def starts_of(experiment: SystemExperiment, system: Any, values: Mapping[str, Ar
     q, v = experiment.q, values.get("v", experiment.v)
     if "q" in values:
         q = system.integrate(q.mean, values["q"]) if isinstance(q, NormalVariable) else values["q"]
+    by_name = configuration_of_names, velocity_of_names
     found = []
-    for letter, fixed in (("q", q), ("v", v)):
-        named = {name[2:]: x for name, x in values.items() if name.startswith(f"{letter}:")}
-        if isinstance(fixed, Mapping):
-            named, fixed = {**fixed, **named}, None
-        if named:
-            size = len(next(iter(values.values())))
-            start = (system.neutral() if letter == "q" else np.zeros(system.nv)) if fixed is None else fixed
-            start = np.array(np.broadcast_to(np.asarray(start, float), (size, np.shape(start)[-1])))
-            for place, x in _named_places(system, named, letter):
-                start[:, place] = x
-            fixed = start
-        found.append(fixed)
+    for letter, fixed, resolved in zip("qv", (q, v), by_name, strict=True):
+        named = {name: x for name, x in values.items() if name.startswith(f"{letter}:")}
+        found.append(_named_rows(system, fixed, named, letter) if named else resolved(system, fixed))
     return found[0], found[1]
+
+
+def _named_rows(system: Any, fixed: Any, values: Mapping[str, Array], letter: str) -> Array:
+    """Return starts of which some coordinates vary, (N, n): by columns, where that is what names mean."""
+    size = len(next(iter(values.values())))
+    one = lambda k: _named(system, fixed, single(values, k), letter)  # noqa: E731
+    names = system.configuration_names if letter == "q" else system.coordinates
+    rows = np.tile(one(0), (size, 1))
+    if all(name[2:] in names for name in values):
+        for name, x in values.items():
+            rows[:, names.index(name[2:])] = x
+        if all(rows[k].tobytes() == one(k).tobytes() for k in (0, size - 1)):
+            return rows
+    return np.array([one(k) for k in range(size)])
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -2,8 +2,8 @@
 
     seconds = (start + runs s) / (cores efficiency)       bytes = runs (columns + kept)
 
-with s the mean time of a pilot run after the first, which loads or compiles its code. Runs that go through compiled loops
-together are timed together: alone each would seem to cost what its block costs.
+with s the mean time of a pilot run after the first, which loads or compiles its code. Runs that go through compiled
+loops together are timed together: alone each would seem to cost what its block costs.
 """
 
 from __future__ import annotations

@@ -22,6 +22,7 @@ from dalembert.errors import DalembertError
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.project import of_samples
 from dalembert.model.mechanism.ranks import distances
+from dalembert.model.named_state import default_start
 from dalembert.simulate.batch import batch_loops as loop
 from dalembert.simulate.batch.batch_loops import ALONE, COMPLETE, WAITING, Ends, Starts, snapshot
 from dalembert.simulate.entry import LONG, LOOSE, STIFF, session_of
@@ -201,7 +202,7 @@ class RunBatch:
         What `entry.consistent_start` does, for all runs together; whose start it would refuse, or might, is left out.
         """
         m, t = self.system, self.session.settings.start
-        q = np.array(np.broadcast_to(m.neutral() if q is None else q, (count, m.nq)), float)
+        q = np.array(np.broadcast_to(default_start(m) if q is None else q, (count, m.nq)), float)
         v = np.array(np.broadcast_to(np.zeros(m.nv) if v is None else v, (count, m.nv)), float)
         good = np.isfinite(q).all(axis=1) & np.isfinite(v).all(axis=1)
         q[~good], v[~good] = self.session.q, self.session.v
