@@ -3,15 +3,17 @@ PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
+MARKS  ?= not slow and not wheel
 
 # Matrices here are small: threads of OpenBLAS cost ten times what they share, and workers of the tests take turns anyway.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo viewer test lint format types layers pytest wheel-test coverage bench campaign house docs clean
+.PHONY: help demo viewer test test-all lint format types layers pytest wheel-test coverage bench campaign house docs clean
 
 help:
 	@echo "make demo    set up, run six demonstrations, write one report page with mechanisms in motion"
 	@echo "make test    set up, lint, types, layers, then all tests"
+	@echo "make test-all     the same with the tests that build packages and pages, minutes each"
 	@echo "make wheel-test   build a wheel with compiled loops, run first calls in a fresh environment"
 	@echo "make lint | format | types | layers | pytest | coverage | bench | campaign | house | docs | viewer | clean"
 
@@ -30,6 +32,9 @@ test: $(STAMP)
 	$(BIN)/dalembert warm  # once, or each worker of the tests would compile the same loops
 	$(MAKE) pytest
 
+test-all: $(STAMP)
+	$(MAKE) test MARKS="not wheel"
+
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
@@ -45,7 +50,7 @@ layers: $(STAMP)
 	$(BIN)/lint-imports
 
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=15
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=15 -m "$(MARKS)"
 
 wheel-test: $(STAMP)
 	$(BIN)/python -m pytest -m wheel -rP tests/cli/test_wheel.py

@@ -17,10 +17,14 @@ HOME = re.compile(r"Tests without a path are in `([^`]+)`")
 REFERENCE = re.compile(r"`([^`:]+\.\w+)(?:::([\w.]+))?`")
 
 
-@pytest.mark.slow
-def test_docs_build_without_warnings(tmp_path):
+@pytest.mark.parametrize("cells", ["off", pytest.param("force", marks=pytest.mark.slow)])
+def test_docs_build_without_warnings(tmp_path, cells):
+    """Without the cells of code, which `test_pages.py` runs; with them, as the published pages are built."""
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html"]
-    command += ["-d", str(tmp_path / "doctrees"), str(ROOT / "docs"), str(tmp_path / "html")]
+    command += ["-D", f"nb_execution_mode={cells}", "-d", str(tmp_path / "doctrees")]
+    if cells == "off":
+        command += ["-D", "suppress_warnings=myst-nb.lexer"]  # which language cells have is known when they have run
+    command += [str(ROOT / "docs"), str(tmp_path / "html")]
     build = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, check=False)
     assert build.returncode == 0, "\n".join((build.stdout + build.stderr).splitlines()[-60:])
     assert (tmp_path / "html" / "index.html").exists()

@@ -34,6 +34,7 @@ def line(x):
 def start(tmp_path, monkeypatch):
     """Return what a new start of Python would import: the two modules, anew."""
     monkeypatch.setattr(loop_cache, "PACKAGE", "made_up")
+    monkeypatch.delenv(loop_cache.VARIABLE, raising=False)
     monkeypatch.syspath_prepend(tmp_path)
     monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
     (tmp_path / "made_up_called.py").write_text(CALLED)

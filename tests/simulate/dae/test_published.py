@@ -155,7 +155,6 @@ def test_radau_says_that_it_cannot_pass_a_singular_configuration():
     assert run.t[-1] == pytest.approx(0.7144, abs=0.01)  # the first passage: bars along the ground
 
 
-@pytest.mark.slow
 def test_fekete_points():
     fine = errors("fekete", 1e-8)
     assert fine["positions"] < 1e-6
