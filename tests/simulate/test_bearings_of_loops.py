@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.optimize import brentq
+from scipy.spatial.transform import Rotation
 
 import dalembert as da
 
@@ -190,3 +191,68 @@ def test_loads_of_a_run_that_ends_where_it_begins():
     assert set(run.joint_forces) == set(HINGES)
     with pytest.raises(da.ModelError, match="'power' is not one of"):
         run.joint_forces.plot("A", "power")
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# A slider-crank whose guide rubs by its load.
+
+
+def slider_crank(cut):
+    """Return a slider-crank without redundant rows, its loop closed at the guide or at the rod's ball."""
+    across = (0, 1, 0)
+    b = da.Builder("slider-crank")
+    for name, mass, centre in (("crank", 1.0, 0.15), ("pin", 0.05, 0.0), ("rod", 0.8, 0.4), ("piston", 1.5, 0.05)):
+        b.body(name, mass=mass, center=(centre, 0, 0), inertia=(0.01, 0.02, 0.02))
+    b.joint("A", "revolute", "world", "crank", axis=across)
+    b.joint("pin", "prismatic", "crank", "pin", axis=across, placement=(0.3, 0, 0))
+    b.joint("B", "revolute", "pin", "rod", axis=across)
+    if cut == "guide":
+        b.joint("C", "spherical", "rod", "piston", placement=(0.8, 0, 0))
+        b.loop("guide", "prismatic", "piston", "world", axis=(1, 0, 0), other_placement=(0, 0, 0.1))
+    else:
+        b.joint("guide", "prismatic", "world", "piston", axis=(1, 0, 0), placement=(0, 0, 0.1))
+        b.loop("C", "point", "rod", "piston", placement=(0.8, 0, 0))
+    return b.build()
+
+
+def running(m, angle, w):
+    """Return q and v of the slider-crank at an angle and a speed of the crank."""
+    rod = -np.arcsin((0.1 + 0.3 * np.sin(angle)) / 0.8)
+    turn = -0.3 * np.cos(angle) * w / (0.8 * np.cos(rod))
+    q, v = m.neutral(), np.zeros(m.nv)
+    values = {"A": (angle, w), "B": (rod - angle, turn - w)}
+    values["guide"] = 0.3 * np.cos(angle) + 0.8 * np.cos(rod), -0.3 * np.sin(angle) * w - 0.8 * np.sin(rod) * turn
+    for name, (x, rate) in values.items():
+        if name in m.coordinates:
+            q[m.index_q(name)], v[m.index_v(name)] = x, rate
+    if "guide" not in m.coordinates:  # the ball turns the piston back
+        q[m.index_q("C")] = Rotation.from_rotvec([0, -rod, 0]).as_quat(scalar_first=bool(q[m.index_q("C")][0]))
+        v[m.index_v("C")] = 0, -turn, 0
+    return q, v
+
+
+def test_a_slider_that_closes_a_loop_rubs_as_the_same_slider_in_the_tree():
+    """Motion, loads, heat and the common end at rest; at the start the law mu N by hand."""
+    runs = {}
+    for cut in ("guide", "C"):
+        m = slider_crank(cut)
+        q, v = running(m, 0.7, 5.0)
+        assert np.abs(m.constraint(q)).max() < 1e-14
+        both = [da.BearingFriction("rub", "guide", 0.3), da.BearingFriction("journal", "A", 0.1, radius=0.02)]
+        run = da.simulate(m, 1.3, q, v, contacts=both, every=0.1)
+        assert run.ok
+        runs[cut] = run, run.joint_forces.in_axes("world")
+        at = m.joint_forces(q, v, bearings={"guide": 0.3, "A": (0.02, 0.1)}, axes="world")
+        np.testing.assert_allclose(at["guide"].working[:3], at["guide"].force * [1, 0, 0], atol=1e-12)
+        assert abs(at.friction["guide"]) == pytest.approx(0.3 * abs(at["guide"].force[2]), rel=1e-12)
+    (one, loads), (two, others) = runs["guide"], runs["C"]
+    assert {each.new for each in one.events[-2:]} == {"stick"}
+    np.testing.assert_allclose([each.time for each in one.events], [each.time for each in two.events], rtol=1e-8)
+    assert one.heat[-1] == pytest.approx(two.heat[-1], rel=1e-8)
+    np.testing.assert_allclose(one.q[:, 0], two.q[:, 0], atol=1e-8)
+    moving = one.t < one.events[-1].time - 1e-6
+    for name in ("A", "B", "guide"):
+        sign = -1.0 if name == "guide" and loads[name].child != others[name].child else 1.0
+        np.testing.assert_allclose(loads[name].force[moving], sign * others[name].force[moving], atol=1e-6)
+        assert loads[name].unique[moving].all()
+        assert not loads[name].unique[-1].all()

@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.model.mechanism.families import FreeContactForces
 from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.model.mechanism.transmissions import LoopHinge
+from dalembert.model.mechanism.transmissions import LoopMotion
 from dalembert.simulate.events.record import Mode
 from dalembert.types import Array
 
@@ -157,7 +157,7 @@ def free_forces_at(
             rows.append(np.broadcast_to(part, (N, *part.shape[-2:])))
             holds = (mode == int(Mode.STICK)) | whenever
             holds = np.broadcast_to(holds[:, None], (N, part.shape[-2]))
-            for body, wrench in hinges[name].torques(m, q, np.ones(N)).items() if name in hinges else ():
+            for body, wrench in hinges[name].wrenches(m, q, np.ones(N)).items() if name in hinges else ():
                 external.setdefault(body, []).append((columns, wrench[:, None]))
                 torques[hinges[name].at.name] = columns
         free.append(holds)
@@ -223,7 +223,7 @@ def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -
     return found
 
 
-def rubbing_hinges(run: Trajectory) -> dict[str, LoopHinge]:
+def rubbing_hinges(run: Trajectory) -> dict[str, LoopMotion]:
     """Return the hinges that close loops and have dry friction, by contact."""
     from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
 

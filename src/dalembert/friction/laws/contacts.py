@@ -124,9 +124,9 @@ class JointFriction(FrictionContact):
 class BearingFriction(FrictionContact):
     """Friction of a mechanism's hinge or slider that depends on its load: law x radius x force across the axis.
 
-    `along` is the name of the joint, or of a hinge that closes a loop, the law a coefficient (by the speed), `radius`
-    that of a journal in metres, left out of a slider. In runs of a mechanism:
-    `da.simulate(m, ..., contacts=[BearingFriction(...)])`.
+    `along` is the name of the joint, or of a hinge or slider that closes a loop, the law a coefficient (by the speed),
+    `radius` that of a journal in metres, left out of a slider. In runs of a mechanism:
+    `da.simulate(m, ..., contacts=[BearingFriction(...)])`. Impacts take no time, and bearings no part in them.
     """
 
     radius: float = field(default=1.0, kw_only=True)

@@ -2,7 +2,7 @@
 
 Symbols: F_i load of bearing i across its axis, mu_i coefficient, r_i radius (1 for a slider), s_i sign of its velocity,
 tau_i friction along its coordinate, or about a hinge that closes a loop: then along the row of velocities of its turn
-(`LoopHinge`). The block system is linear, so that loads are affine in the torques:
+(`LoopMotion`). The block system is linear, so that loads are affine in the torques:
 
     tau_i = -s_i mu_i r_i |F_i + sum_j G_ij tau_j|        solved by Newton's method
 
@@ -27,7 +27,7 @@ from dalembert.kkt.limits import ROUNDING
 from dalembert.model.mechanism.calls import on_manifold
 from dalembert.model.mechanism.joint_forces import JointForces
 from dalembert.model.mechanism.known_motion import MotionSamples
-from dalembert.model.mechanism.transmissions import LoopHinge, loop_hinges, transmissions
+from dalembert.model.mechanism.transmissions import LoopMotion, loop_motions, transmissions
 from dalembert.names import lookup
 from dalembert.status import Status
 from dalembert.types import Array
@@ -44,18 +44,18 @@ class Bearing:
     """A bearing: its place in v or the hinge of a loop, the axis in the child's axes, coefficient times radius."""
 
     name: str
-    motion: int | LoopHinge
+    motion: int | LoopMotion
     axis: Array
     factor: float
 
     @classmethod
     def of(cls, mechanism: Mechanism, name: str, data: Any) -> Bearing:
         """Check what was given for a joint: (radius, coefficient), or a coefficient for a slider."""
-        hinge = loop_hinges(mechanism).get(name)
+        hinge = loop_motions(mechanism).get(name)
         if hinge is None and name in {at.name for at in transmissions(mechanism) if at.group != "joint"}:
             raise ModelError(
-                f"{name!r} closes a loop and is no hinge; cut the loop at another joint, so that {name!r} has a "
-                "coordinate: no force depends on where loops are cut"
+                f"{name!r} closes a loop and is no hinge or slider; cut the loop at another joint, so that {name!r} "
+                "has a coordinate: no force depends on where loops are cut"
             )
         joint: Any = mechanism.joint(name) if hinge is None else hinge.at
         turns = lookup(joint.kind, {"revolute": True, "continuous": True, "prismatic": False}, "kind of bearing")
@@ -70,13 +70,9 @@ class Bearing:
 
     def rows(self, mechanism: Mechanism, q: Array) -> Array:
         """Return the rows of its velocity, (N, nv): friction acts along them."""
-        if isinstance(self.motion, LoopHinge):
+        if isinstance(self.motion, LoopMotion):
             return self.motion.rows(mechanism, q)
         return np.broadcast_to(np.eye(mechanism.nv)[self.motion], (len(q), mechanism.nv))
-
-    def drift(self, mechanism: Mechanism, q: Array, v: Array) -> Array:
-        """Return what its acceleration is where those of the coordinates are zero, (N,)."""
-        return self.motion.drift(mechanism, q, v) if isinstance(self.motion, LoopHinge) else np.zeros(len(q))
 
     def load(self, forces: JointForces) -> Array:
         """Return the force across the axis, (N, 3)."""
@@ -112,7 +108,7 @@ def with_bearings(
         turns = {
             bearing.name: amounts[..., i].reshape(-1)
             for i, bearing in enumerate(several)
-            if isinstance(bearing.motion, LoopHinge)
+            if isinstance(bearing.motion, LoopMotion)
         }
         return replace(known, torques=turns).joint_forces("child", flexible)
 

@@ -24,7 +24,7 @@ from dalembert.errors import ModelError
 from dalembert.kkt.limits import negligible_level
 from dalembert.model.joints import KINDS, as_array
 from dalembert.model.mechanism.member_choice import choice_in_words, chosen_members, length_of
-from dalembert.model.mechanism.transmissions import AXES, Transmission, loop_hinges, transmissions
+from dalembert.model.mechanism.transmissions import AXES, Transmission, loop_motions, transmissions
 from dalembert.names import lookup
 from dalembert.types import Array
 
@@ -324,7 +324,7 @@ def working_parts(mechanism: Mechanism, q: Array, W: Array) -> Array:
 
     A motor of a screw acts as a moment about its axis: of the wrenches that do its work this is the one without thrust.
     """
-    parts, hinges = np.zeros_like(W), loop_hinges(mechanism)
+    parts, motions = np.zeros_like(W), loop_motions(mechanism)
     for i, at in enumerate(transmissions(mechanism)):
         if at.group == "spring":
             parts[:, i] = W[:, i]
@@ -332,9 +332,9 @@ def working_parts(mechanism: Mechanism, q: Array, W: Array) -> Array:
             S, G = free_motions(mechanism, mechanism.joints[at.number], q)
             St = np.swapaxes(S, 1, 2)
             parts[:, i] = (G @ np.linalg.solve(St @ G, St @ W[:, i, :, None]))[..., 0]
-        elif at.name in hinges:  # friction; a loop has no motor
-            axis = hinges[at.name].axis
-            parts[:, i, 3:] = (W[:, i, 3:] @ axis)[:, None] * axis
+        elif at.name in motions:  # friction; a loop has no motor
+            axis, some = motions[at.name].axis, motions[at.name].components
+            parts[:, i, some] = (W[:, i, some] @ axis)[:, None] * axis
     return parts
 
 

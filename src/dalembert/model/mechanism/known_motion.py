@@ -27,7 +27,7 @@ from dalembert.model.mechanism.joint_forces import JointForces, free_motions, un
 from dalembert.model.mechanism.joint_values import driven_coordinates
 from dalembert.model.mechanism.member_choice import length_of
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
-from dalembert.model.mechanism.transmissions import loop_hinges, places_of, transmissions
+from dalembert.model.mechanism.transmissions import loop_motions, places_of, transmissions
 from dalembert.status import Status
 from dalembert.types import Array
 
@@ -66,7 +66,7 @@ class MotionSamples:
     contacts
         Contact forces, part of `external`, that are free to change; None where they are not.
     torques
-        Torques of friction in hinges that close loops, by name: (N,), of the parent on the child.
+        Torques (forces) of friction in hinges (sliders) that close loops, by name: (N,), of the parent on the child.
     """
 
     mechanism: Mechanism
@@ -149,9 +149,9 @@ class MotionSamples:
 
     def _wrenches(self, lam: Array) -> Array:
         m, external = self.mechanism, dict(self.external)
-        hinges = [(loop_hinges(m)[name], torque) for name, torque in self.torques.items()]
+        hinges = [(loop_motions(m)[name], torque) for name, torque in self.torques.items()]
         for hinge, torque in hinges:
-            for body, wrench in hinge.torques(m, self.q, torque).items():
+            for body, wrench in hinge.wrenches(m, self.q, torque).items():
                 external[body] = external.get(body, 0.0) + wrench
         names = tuple(external)
         options = {"external": names} if names else {}
@@ -160,7 +160,7 @@ class MotionSamples:
         W = kernel(self.q, self.v, self.a, lam, self.t[:, None], *outer)
         W = np.array(W, dtype=float).reshape(len(self.q), len(transmissions(m)), 6)
         for hinge, torque in hinges:  # the hinge transmits its friction, too
-            W[:, transmissions(m).index(hinge.at), 3:] += torque[:, None] * hinge.axis
+            W[:, transmissions(m).index(hinge.at), hinge.components] += torque[:, None] * hinge.axis
         return W
 
     def of_multipliers(self, family: MultiplierFamily) -> Array:
@@ -180,9 +180,9 @@ class MotionSamples:
             members.size, r, k, 6
         )
         for name, place in {} if self.contacts is None else self.contacts.hinges.items():
-            hinge = loop_hinges(self.mechanism)[name]  # the hinge transmits its friction, too
+            hinge = loop_motions(self.mechanism)[name]  # the hinge transmits its friction, too
             at = transmissions(self.mechanism).index(hinge.at)
-            T[members, :, at, 3:] += forces[:, :, place, None] * hinge.axis
+            T[members, :, at, hinge.components] += forces[:, :, place, None] * hinge.axis
         return T
 
     def _shaped(self, x: Array) -> Array:

@@ -91,8 +91,11 @@ def _told_apart(table: list[Transmission]) -> tuple[Transmission, ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class LoopHinge:
-    """A hinge that closes a loop: its turn is no coordinate, but a row of velocities, u = axis . (w_child - w_parent).
+class LoopMotion:
+    """The free motion of a hinge or slider that closes a loop: no coordinate, but a row of velocities.
+
+    A hinge turns with u = axis . (w_child - w_parent), a slider goes with u = axis . (v_child - v_parent), both of the
+    points that lie at its frame on the child.
 
     Attributes
     ----------
@@ -100,61 +103,73 @@ class LoopHinge:
         Its place among the transmissions.
     axis
         In the axes of the joint's frame on the child, (3,); `on_child` in those of the child.
+    turns
+        Whether it is a hinge.
     """
 
     at: Transmission
     axis: Array
+    turns: bool = True
 
     @property
     def on_child(self) -> Array:
         """The axis in the axes of the child."""
         return np.array(self.at.place.rotation).reshape(3, 3) @ self.axis
 
-    def in_world(self, mechanism: Mechanism, q: Array) -> Array:
-        """Return the axis in the world, (N, 3), at configurations (N, nq)."""
+    @property
+    def components(self) -> slice:
+        """Which components of a wrench act along it: moments of a hinge, forces of a slider."""
+        return slice(3, 6) if self.turns else slice(0, 3)
+
+    @property
+    def ends(self) -> tuple[tuple[str, float], tuple[str, float]]:
+        """The two bodies with their signs."""
+        return (self.at.child, 1.0), (self.at.parent, -1.0)
+
+    def in_world(self, mechanism: Mechanism, q: Array) -> tuple[Array, Array]:
+        """Return the axis and the place of the joint's frame on the child in the world, (N, 3), at q (N, nq)."""
+        place = np.array(self.at.place.position, dtype=float)
         if self.at.child == mechanism.ground:
-            return np.tile(self.on_child, (len(q), 1))
-        return np.asarray(mechanism.kinematics(q, self.at.child)[0]).reshape(-1, 3, 3) @ self.on_child
+            return np.tile(self.on_child, (len(q), 1)), np.tile(place, (len(q), 1))
+        R, p = mechanism.kinematics(q, self.at.child)
+        R = np.asarray(R).reshape(-1, 3, 3)
+        return R @ self.on_child, np.asarray(p).reshape(-1, 3) + R @ place
 
     def rows(self, mechanism: Mechanism, q: Array) -> Array:
-        """Return the rows of u, (N, nv): a torque about the hinge acts along them."""
-        axis, turns = self.in_world(mechanism, q), np.zeros((len(q), 3, mechanism.nv))
-        for body, sign in ((self.at.child, 1.0), (self.at.parent, -1.0)):
-            if body != mechanism.ground:
-                J = mechanism.frame_jacobian(q, body, "local_world_aligned")
-                turns += sign * np.asarray(J).reshape(len(q), 6, -1)[:, 3:]
-        return np.einsum("nc,ncj->nj", axis, turns)
+        """Return the rows of u, (N, nv): a torque about the hinge, a force along the slider, acts along them."""
+        unit = self.wrenches(mechanism, q, np.ones(len(q)))
+        jacobians = {name: mechanism.frame_jacobian(q, name, "local_world_aligned") for name in unit}
+        parts = (np.einsum("nc,ncj->nj", unit[x], np.asarray(J).reshape(len(q), 6, -1)) for x, J in jacobians.items())
+        return np.asarray(sum(parts, np.zeros((len(q), mechanism.nv))))
 
-    def drift(self, mechanism: Mechanism, q: Array, v: Array) -> Array:
-        """Return what is left of du/dt where accelerations are zero, (N,).
+    def wrenches(self, mechanism: Mechanism, q: Array, size: Array) -> dict[str, Array]:
+        """Return the wrenches on bodies, (N, 6), of torques or forces (N,) of the parent on the child.
 
-        The axis turns with the child, so that its own rate adds (w_child x axis) . (w_child - w_parent), which is zero
-        where the loop is closed: both bodies then turn relative to each other about the axis alone.
+        World axes, about the bodies' origins.
         """
-        rest = np.zeros((len(q), 3))
-        for body, sign in ((self.at.child, 1.0), (self.at.parent, -1.0)):
-            if body != mechanism.ground:
-                kernel = mechanism.compile("jacobian_drift", frame=body, reference="local_world_aligned")
-                rest += sign * np.asarray(kernel(q, v)).reshape(len(q), 6)[:, 3:]
-        return np.einsum("nc,nc->n", self.in_world(mechanism, q), rest)
-
-    def torques(self, mechanism: Mechanism, q: Array, torque: Array) -> dict[str, Array]:
-        """Return the wrenches on bodies, (N, 6) in world axes, of torques (N,) of the parent on the child."""
-        moment = torque[:, None] * self.in_world(mechanism, q)
-        wrench = np.concatenate([np.zeros_like(moment), moment], axis=1)
-        ends = ((self.at.child, wrench), (self.at.parent, -wrench))
-        return {body: each for body, each in ends if body != mechanism.ground}
+        axis, place = self.in_world(mechanism, q)
+        found, load = {}, size[:, None] * axis
+        for body, sign in self.ends:
+            if body == mechanism.ground:
+                continue
+            wrench = np.zeros((len(q), 6))
+            wrench[:, self.components] = sign * load
+            if not self.turns:
+                arm = place - np.asarray(mechanism.kinematics(q, body)[1]).reshape(-1, 3)
+                wrench[:, 3:] = np.cross(arm, sign * load)
+            found[body] = wrench
+        return found
 
 
 @remembered(1)
-def loop_hinges(mechanism: Mechanism) -> dict[str, LoopHinge]:
-    """Return the hinges that close loops, of files, of the builder and among constraints, by name."""
-    hinges = {}
+def loop_motions(mechanism: Mechanism) -> dict[str, LoopMotion]:
+    """Return the hinges and sliders that close loops, of files, of the builder and among constraints, by name."""
+    motions = {}
     for at in transmissions(mechanism):
-        if at.kind == "revolute" and at.group in ("loop", "constraint"):
+        if at.kind in ("revolute", "prismatic") and at.group in ("loop", "constraint"):
             constraint: Any = mechanism.all_constraints[at.number]
-            hinges[at.name] = LoopHinge(at, np.array(constraint.axis, float).reshape(3))
-    return hinges
+            motions[at.name] = LoopMotion(at, np.array(constraint.axis, float).reshape(3), at.kind == "revolute")
+    return motions
 
 
 def places_of(mechanism: Mechanism) -> tuple[np.ndarray, np.ndarray, np.ndarray, np.ndarray]:

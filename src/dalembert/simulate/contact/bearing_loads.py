@@ -31,7 +31,7 @@ from dalembert.errors import ModelError, SolvabilityError
 from dalembert.friction import Law
 from dalembert.kkt.limits import CERTAIN, EPS
 from dalembert.model.mechanism.bearing_friction import Bearing, refuse_open_loads
-from dalembert.model.mechanism.transmissions import loop_hinges
+from dalembert.model.mechanism.transmissions import loop_motions
 from dalembert.simulate.contact.load_response import LoadResponse
 from dalembert.simulate.contact.resting_together import RubbingTogether
 from dalembert.simulate.contact.shapes import Heightfield
@@ -167,7 +167,7 @@ class BearingLoads:
         refuse_open_loads(mechanism.joint_forces(q, v, None, t), self.bearings, ADVICE)
         self.response = LoadResponse(mechanism, contacts, self.bearings, self.rubbing, self.pairs)
         self.key: tuple[Any, ...] = ()
-        self.known: dict[tuple[Any, ...], tuple[Array, Array]] = {}
+        self.known: dict[tuple[Any, ...], Array] = {}
 
     def limits(self, w: Any) -> tuple[Array, Array]:
         """Return kinetic forces at `w.law_speeds` and static limits of the bearings at the engine's state."""
@@ -249,7 +249,8 @@ class BearingLoads:
 
 def _bearing(mechanism: Mechanism, joint: str, radius: float) -> Bearing:
     """Return the bearing of a joint; that of a slider has no radius."""
-    turns = joint in loop_hinges(mechanism) or mechanism.joint(joint).kind != "prismatic"
+    motion = loop_motions(mechanism).get(joint)
+    turns = mechanism.joint(joint).kind != "prismatic" if motion is None else motion.turns
     if not turns and radius != 1.0:
         raise ModelError(f"the slider {joint!r} has no radius: leave radius= out")
     return Bearing.of(mechanism, joint, (radius, 1.0) if turns else 1.0)

@@ -37,7 +37,7 @@ from dalembert.friction.laws.laws import ExpressionLaw
 from dalembert.kernel import Kernel
 from dalembert.kernel.program.trace import trace, untrace
 from dalembert.memory import memory_of
-from dalembert.model.mechanism.transmissions import LoopHinge, loop_hinges
+from dalembert.model.mechanism.transmissions import LoopMotion, loop_motions
 from dalembert.simulate.contact.bearing_loads import BearingLaw
 from dalembert.simulate.contact.friction_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
 from dalembert.simulate.contact.geometry import _asked
@@ -66,6 +66,7 @@ class ContactData:
     restitution: float = 0.0
     poisson: bool = False
     pair: ContactPair | None = None
+    along: Any = None  # of friction along a velocity, or of a joint
 
 
 @dataclass(eq=False)
@@ -192,13 +193,14 @@ def _law(law: Law, tables: list[Array]) -> tuple[int, Array]:
 class RubbingRows(NamedTuple):
     """Directions (w, n) of a contact without a gap, velocities of its surface (w,), and its load.
 
-    Directions are constant, unless the contact is a `hinge` that closes a loop: its turn is one row that moves.
+    Directions are constant, unless the contact is a `hinge`, or slider, that closes a loop: its motion is a row that
+    moves.
     """
 
     rows: Array
     surface: Array
     load: float = 1.0
-    hinge: LoopHinge | None = None
+    hinge: LoopMotion | None = None
 
     def at(self, mechanism: Any, q: Array) -> Array:
         """Return the directions at configurations (N, nq), (N, w, n)."""
@@ -209,7 +211,8 @@ class RubbingRows(NamedTuple):
     def described(self) -> tuple[Any, ...]:
         """Return all that a trace takes from it."""
         hinge = self.hinge
-        place = None if hinge is None else (hinge.at.child, hinge.at.parent, hinge.on_child.tolist())
+        where = () if hinge is None else (hinge.at.child, hinge.at.parent, hinge.at.place.position, hinge.turns)
+        place = None if hinge is None else (*where, hinge.on_child.tolist())
         return self.rows.tolist(), self.surface.tolist(), self.load, place
 
     def traced(self, mechanism: Any, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
@@ -219,16 +222,32 @@ class RubbingRows(NamedTuple):
         for j in range(len(self.rows)):
             row[1 + j, :] = ca.SX(self.rows[j]).T
         if self.hinge is not None:
-            hinge = self.hinge
-            turns, shift = ca.SX.zeros(3, n), ca.SX.zeros(3)
-            axis = ca.SX(hinge.on_child)
-            for body, sign in ((hinge.at.child, 1.0), (hinge.at.parent, -1.0)):
-                if body != mechanism.ground:
-                    frame = _frame(mechanism, body, q, v)
-                    turns, shift = turns + sign * frame[3], shift + sign * frame[5]
-                    axis = frame[0] @ axis if sign > 0.0 else axis
-            row[1, :], drift[1] = axis.T @ turns, ca.dot(axis, shift)
+            row[1, :], drift[1] = _loop_row(mechanism, self.hinge, q, v)
         return row, drift
+
+
+def _loop_row(mechanism: Any, motion: LoopMotion, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ca.SX]:
+    """Return the row (1, n) of a hinge or slider that closes a loop, and its drift.
+
+    The axis turns with the child. Its own rate adds (w x axis) . (relative velocity), which is zero where the loop is
+    closed: the relative velocity is along the axis. For the same reason points of a slider's parent that the child
+    passes by add nothing along the axis.
+    """
+    n, place = mechanism.nv, ca.SX(np.array(motion.at.place.position, dtype=float))
+    frames = {body: _frame(mechanism, body, q, v) for body, _ in motion.ends if body != mechanism.ground}
+    child = frames.get(motion.at.child)
+    axis = ca.SX(motion.on_child) if child is None else child[0] @ ca.SX(motion.on_child)
+    point = place if child is None else child[1] + child[0] @ place
+    row, drift = ca.SX.zeros(3, n), ca.SX.zeros(3)
+    for body, sign in motion.ends:
+        if body == mechanism.ground:
+            continue
+        _, p, J, Jw, rest, w_rest, w = frames[body]
+        d = point - p
+        if not motion.turns:
+            Jw, w_rest = J - ca.skew(d) @ Jw, rest + ca.cross(w_rest, d) + ca.cross(w, ca.cross(w, d))
+        row, drift = row + sign * Jw, drift + sign * w_rest
+    return axis.T @ row, ca.dot(axis, drift)
 
 
 def split_contacts(contacts: Any) -> tuple[list[Any], list[FrictionContact]]:
@@ -244,14 +263,14 @@ def rubbing_rows(mechanism: Any, contact: FrictionContact) -> RubbingRows:
     if isinstance(contact, Unilateral):
         raise ModelError(f"{wanted} Contact(shape, other) may touch, not Unilateral")
     if isinstance(contact, JointFriction | BearingFriction):
-        names, hinges = tuple(mechanism.coordinates), loop_hinges(mechanism)
+        names, hinges = tuple(mechanism.coordinates), loop_motions(mechanism)
         known = contact.along in names if isinstance(contact.along, str) else 0 <= contact.along < n
         if known:
             rows = np.eye(n)[[names.index(contact.along) if isinstance(contact.along, str) else contact.along]]
         elif contact.along in hinges:
             hinge, rows = hinges[contact.along], np.ones((1, n))
         else:
-            several = f", or a hinge that closes a loop, {tuple(hinges)}" if hinges else ""
+            several = f", or a hinge or slider that closes a loop, {tuple(hinges)}" if hinges else ""
             raise ModelError(f"{wanted} `along` is one of its velocities, {names}{several}, not {contact.along!r}")
     else:
         try:
@@ -461,8 +480,10 @@ def _data(contact: FrictionContact, names: tuple[str, ...]) -> ContactData:
             contact.name, False, contact.law, contact.directions, names.index(contact.normal), contact.unilateral
         )
     if isinstance(contact, BearingFriction):
-        return ContactData(contact.name, False, BearingLaw(contact.law, contact.along, contact.radius), 1)
-    return ContactData(contact.name, False, contact.law, contact.directions)
+        law = BearingLaw(contact.law, contact.along, contact.radius)
+        return ContactData(contact.name, False, law, 1, along=contact.along)
+    along = contact.along if isinstance(contact, JointFriction) else None
+    return ContactData(contact.name, False, contact.law, contact.directions, along=along)
 
 
 def _several(system: Any) -> list[ContactData]:

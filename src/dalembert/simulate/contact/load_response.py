@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import SolvabilityError
+from dalembert.model.mechanism.transmissions import LoopMotion, loop_motions
 from dalembert.simulate.contact_loads import load_of_pair, outer_forces
 from dalembert.status import Status
 from dalembert.types import Array
@@ -47,8 +48,21 @@ class LoadResponse:
         self.axes = np.array([each.axis for each in bearings])
         self.joints = tuple(each.name for each in bearings)
         self.touching = [i for i in pairs if contacts[i].pair.ball is not None]
-        if not self.touching:
+        self.sliders = self._sliders()
+        if not (self.touching or self.sliders):
             self.kernel = mechanism.compile("joint_forces", joints=self.joints)
+
+    def _sliders(self) -> dict[int, LoopMotion]:
+        """Return by place in `rubbing` the sliders that close loops: their friction acts on two bodies where they are.
+
+        That of a hinge is a couple, which adds to no force.
+        """
+        motions, found = loop_motions(self.mechanism), {}
+        for k, i in enumerate(self.rubbing):
+            along = self.contacts[i].along
+            if isinstance(along, str) and along in motions and not motions[along].turns:
+                found[k] = motions[along]
+        return found
 
     def at(self, w: Any, closed: tuple[int, ...]) -> AffineLoads:
         """Return the functions at the engine's state, for the pairs that are closed."""
@@ -58,7 +72,7 @@ class LoadResponse:
         tau = np.tile(w.force, (count, 1))
         tau[1:] += rows
         q, v, at = np.tile(w.q, (count, 1)), np.tile(w.v, (count, 1)), np.full((count, 1), t)
-        if self.touching:
+        if self.touching or self.sliders:
             F, a, status = self._pushed(w, q, v, tau, at, closed)
         else:
             F, a, _, status, _ = self.kernel(q, v, tau, at)
@@ -85,6 +99,11 @@ class LoadResponse:
                 force[first + 3 * k : first + 3 * k + 3] = w.axes[i]
                 loads[self.contacts[i].name] = load_of_pair(m, q, self.contacts[i].pair, force)
         outer = outer_forces(m, q, loads)
+        for k, motion in self.sliders.items():
+            unit = np.zeros(len(q))
+            unit[1 + k] = 1.0
+            for body, wrench in motion.wrenches(m, q, unit).items():
+                outer[body] = outer.get(body, 0.0) + wrench
         options = {"joints": self.joints} | ({"external": tuple(outer)} if outer else {})
         more = [np.concatenate(list(outer.values()), axis=1)] if outer else []
         return m.compile("joint_forces_of_motion", **options)(q, v, a, lam, t, *more), a, status

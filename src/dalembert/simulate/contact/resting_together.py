@@ -107,7 +107,7 @@ class RubbingTogether:
         known = np.setdiff1d(np.arange(L.size), several)
         F = F + np.einsum("ilc,l->ic", G[:, L[known]], tau[known])
         of = L[several]
-        tau[several], sure = friction_torques(signs[of], self.kinetic[of], F[places], G[np.ix_(places, of)])
+        tau[several], sure = friction_torques(signs[of], self.kinetic[of], F[places], G[np.ix_(np.array(places), of)])
         if not sure:
             names = ", ".join(repr(self.names[i]) for i in of)
             raise SolvabilityError(
