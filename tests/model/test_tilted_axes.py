@@ -104,7 +104,7 @@ def test_loops_of_large_mechanisms_take_small_rows_for_what_the_mechanism_does()
     for hinge, tilt in ((1, 4.5e-8), (2, 3e-8)):
         mechanism = four_bar(hinge, tilt)
         answer = LargeSystem(large_system(mechanism).tree).forward(Q, STILL, STILL, 0.0)
-        assert answer.status == da.Status.REDUNDANT
+        assert answer.status == da.Status.ILL_CONDITIONED
         assert answer.acceleration == pytest.approx(mechanism.solve(Q, STILL).acceleration, rel=1e-6)
 
 

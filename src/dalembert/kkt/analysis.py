@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dalembert.kkt.admissible_motions import MotionStructure, motion_structure
-from dalembert.kkt.limits import EPS, fast_proof
+from dalembert.kkt.limits import EPS, NOTHING_PROVED, fast_proof
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.kkt.scaling import block_scales, common_units, own_units
 from dalembert.types import Array
@@ -81,12 +82,13 @@ class Analysis:
         rank: int | None = None,
         groups: Sequence[int] | None = None,
         units: Int[Array, " m"] | None = None,
+        doubt: str = "",
     ) -> None:
         n = M.shape[0]
         self.K = block_matrix(M, A)
         self.M, self.A = self.K[:n, :n], self.K[n:, :n]
         self.tolerance, self.precision, self.rank, self.groups = tolerance, precision, rank, groups
-        self.units = units
+        self.units, self.doubt = units, doubt
         self.absK = np.abs(self.K)
         self.factors: dict[str, Any] = {}
 
@@ -98,9 +100,10 @@ class Analysis:
     @cached_property
     def rows(self) -> RowStructure:
         """Rank and null space of the constraint rows."""
-        return row_structure(
+        found = row_structure(
             self.A, self.M, self.tolerance, self.precision[1], self.rank, self.groups, units=self.units
         )
+        return replace(found, doubt=self.doubt) if self.doubt else found
 
     @cached_property
     def in_common_units(self) -> tuple[Analysis, Int[Array, " k"]]:
@@ -121,7 +124,7 @@ class Analysis:
         n = self.M.shape[0]
         d, e = s[:n], s[n:]
         M, A = np.ldexp(self.M, d[:, None] + d), np.ldexp(self.A, e[:, None] + d)
-        return Analysis(M, A, self.tolerance, self.precision, self.rank, self.groups, e)
+        return Analysis(M, A, self.tolerance, self.precision, self.rank, self.groups, e, self.doubt)
 
     def same_as(self, scaled: Analysis, s: Int[Array, " k"]) -> bool:
         """Say whether nothing was lost in a change to units of exponents s: every number comes back."""
@@ -156,6 +159,8 @@ class Analysis:
     def proof(self) -> tuple[float, float]:
         """What the factors of a fast route must keep to: largest trace, least ratio of row lengths; see `limits.py`."""
         m, n = self.A.shape
+        if self.doubt:
+            return NOTHING_PROVED
         return fast_proof(n, m, self.precision, self.tolerance, self.rank, grouped=self.groups is not None)
 
     def as_given(self, e: Float[Array, " m"]) -> Float[Array, " m"]:
@@ -172,12 +177,14 @@ class Analysis:
         if groups is not None:  # a further row is a unit of its own
             groups = [*groups, *range(max(groups, default=0) + 1, max(groups, default=0) + 1 + extra.shape[0])]
         units = np.append(np.zeros(self.A.shape[0], dtype=np.int32) if self.units is None else self.units, units)
-        return Analysis(self.M, np.vstack([self.A, extra]), self.tolerance, self.precision, rank, groups, units)
+        rows = np.vstack([self.A, extra])
+        return Analysis(self.M, rows, self.tolerance, self.precision, rank, groups, units, self.doubt)
 
     def of_rank(self) -> Analysis:
         """Return the analysis of the rows without what was projected away; this one where that is rounding."""
         if not self.rows.truncated:
             return self
-        reduced = Analysis(self.M, self.rows.A, self.tolerance, self.precision, self.rank, self.groups, self.units)
+        options = self.tolerance, self.precision, self.rank, self.groups, self.units, self.doubt
+        reduced = Analysis(self.M, self.rows.A, *options)
         reduced.__dict__["rows"] = self.rows
         return reduced

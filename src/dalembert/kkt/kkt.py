@@ -34,7 +34,7 @@ from dalembert.kkt.inputs import (
     refuse_restitution,
     symmetric_part,
 )
-from dalembert.kkt.limits import EPS, SYMMETRY_FACTOR, fast_proof
+from dalembert.kkt.limits import EPS, NOTHING_PROVED, SYMMETRY_FACTOR, fast_proof
 from dalembert.kkt.routes import FACTORISATIONS
 from dalembert.kkt.solution import Held, Impact, Solution, kinetic_energy
 from dalembert.kkt.solve import Answer, SolveOptions, answer
@@ -77,6 +77,8 @@ class KKT:
         One number per row: rows with equal numbers share their unit (the rows of one constraint; `[0] * m` for all).
         They are measured together, so that a row that is rounding beside the others is none. By default every row may
         have a unit of its own, and where one is as small as rounding beside another the answer is not called ok.
+    doubt
+        Why the rank is in doubt, in words, where the caller knows: no answer is called ok, and the diagnosis says it.
 
     Examples
     --------
@@ -99,6 +101,7 @@ class KKT:
         rank_tolerance: float | None = None,
         rank: int | None = None,
         groups: Sequence[int] | None = None,
+        doubt: str = "",
     ) -> None:
         M, A, self._precision = checked_matrices(M, A)
         self.n, self.m = M.shape[-1], A.shape[-2]
@@ -112,6 +115,7 @@ class KKT:
         if rank_tolerance is not None and not (isinstance(rank_tolerance, float) and 0.0 <= rank_tolerance < 1.0):
             raise ModelError(f"rank_tolerance={rank_tolerance!r} must be a fraction, 0 <= rank_tolerance < 1")
         self.rank, self.groups = checked_rank(rank, self.m, self.n), checked_groups(groups, self.m)
+        self.doubt = doubt
         self.skewness = SYMMETRY_FACTOR * self.n * self._precision[0]
         self.batch_shape = batch_shape(M, A)
         self.M, self.A, self._analysis = M, A, None
@@ -134,11 +138,13 @@ class KKT:
 
     def analysed(self, M: Array, A: Array) -> Analysis:
         """Return the analysis of one sample, M symmetric, under this system's policy of rank."""
-        return Analysis(M, A, self.rank_tolerance, self._precision, self.rank, self.groups)
+        return Analysis(M, A, self.rank_tolerance, self._precision, self.rank, self.groups, doubt=self.doubt)
 
     @property
     def proof(self) -> tuple[float, float]:
         """What the factors of a fast route must keep to: largest trace, least ratio of row lengths; see `limits.py`."""
+        if self.doubt:
+            return NOTHING_PROVED
         grouped = self.groups is not None
         return fast_proof(self.n, self.m, self._precision, self.rank_tolerance, self.rank, grouped=grouped)
 
@@ -176,6 +182,7 @@ class KKT:
         A = np.broadcast_to(self.A, (*self.batch_shape, self.m, self.n))[index]
         M, A = _in_precision(M, self._precision[0]), _in_precision(A, self._precision[1])
         options = {"route": self.route, "rank_tolerance": self.rank_tolerance, "rank": self.rank, "groups": self.groups}
+        options["doubt"] = self.doubt
         return KKT(M, A, self._names, self._coordinates, self.metric, **options)
 
     def solve(

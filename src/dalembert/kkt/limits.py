@@ -225,6 +225,10 @@ def length_ratio(
     return (m * trace) ** 0.5 * max(doubt_level(precision), tolerance or 0.0)
 
 
+NOTHING_PROVED = (0.0, np.inf)
+"""What no factors of a fast route keep to: least trace, largest ratio of row lengths."""
+
+
 def fast_proof(
     n: int, m: int, precision: tuple[float, float], tolerance: float | None, rank: int | None, *, grouped: bool
 ) -> tuple[float, float]:
@@ -240,6 +244,10 @@ def fast_proof(
 CLEAR = 100.0
 """Times the model's digits that a singular value must have somewhere: digits of levers much shorter than the model
 count so many times, and a row that is independent has more by far."""
+
+TILTED = 3.0
+"""Times CLEAR x digits from which on rows are clearly more than rounding: singular values in the metric of the mass and
+entries in the model's units measure one tilt by numbers that differ by no more, so that all rooms see it."""
 
 NEXT_TO = 10.0
 """Times the model's digits: no row of a sample farther than this from a singular configuration is dropped for them,

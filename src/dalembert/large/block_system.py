@@ -126,6 +126,7 @@ class LargeSystem(RowState):
         self.metric = np.ones(self.rows.m) if metric is None else np.asarray(metric, dtype=float)
         self._implied: dict[bytes, Array | None] = {}
         self._usual_shift = np.zeros(0)
+        self._tilted = False
 
     def moved(self, q: Array, v: Array, t: float, gravity: bool = True) -> RowValues:
         """Move to a state, which is remembered, and return the rows there; those that move nothing are zero."""
@@ -159,8 +160,16 @@ class LargeSystem(RowState):
         part = speeds / np.where(least > 0.0, least, 1.0) / (CLEAR * digits)
         near = between & (part > 1.0 / CLEARLY_MORE) & (part < CLEARLY_MORE)
         if near.any() and mechanism.nv <= LARGEST_SURVEYED:
-            return between & ((part <= 1.0) | mechanism.generic_rank(None, 0.0).idle)
+            return between & ((part <= 1.0) & ~near | mechanism.generic_rank(None, 0.0).idle)
+        self._tilted = bool((between & near).any())
         return between & (part <= 1.0)
+
+    @cached_property
+    def doubtful(self) -> bool:
+        """Whether the mechanism's rank is in doubt; of one that is too large, whether rows are near the limit."""
+        if self.layout.mechanism.nv <= LARGEST_SURVEYED:
+            return bool(self.layout.mechanism.rank_doubt)
+        return self.idle is not None and self._tilted
 
     def implied(self, present: Array) -> Array | None:
         """Return which of the rows that are `present` others imply, (m,), found once; None where that is not known."""
@@ -264,6 +273,14 @@ class LargeSystem(RowState):
         """Solve plainly, or by proximal steps where rows that are `present` depend on each other, and judge."""
         load, present = (need, tau, c), self.all_rows if present is None else present
         out = (np.empty(len(tau)), np.empty(len(c))) if out is None else out
+        answer = self._certain(values, load, present, free, out)
+        if answer.status is Status.REDUNDANT and self.doubtful:
+            return answer._replace(status=Status.ILL_CONDITIONED)
+        return answer
+
+    def _certain(self, values: RowValues, load: tuple, present: Array, free: Any, out: Out) -> LargeAnswer:
+        """Return the answer of the mechanism's rank, as if there were no doubt about that."""
+        c = load[2]
         asked = present.tobytes() in self._implied
         if asked and (known := self._redundant(values, load, present, free)) is not None:
             return known
@@ -356,7 +373,8 @@ class LargeSystem(RowState):
         if certain and max(trial.one, parts[0]) <= self.limits.accept:
             status = Status.REDUNDANT if implied.any() else Status.UNIQUE
             if parts[1] > self.limits.agree:
-                status = Status.INCONSISTENT if least > self.limits.implied else Status.ILL_CONDITIONED
+                told = least > self.limits.implied and not self.doubtful  # whose rows may be the tilt of axes
+                status = Status.INCONSISTENT if told else Status.ILL_CONDITIONED
         return LargeAnswer(trial.a, trial.lam, status, (trial.one, max(parts)))
 
     def _least_pivot(self, factors: FrontFactors, scale: Array, kept: Array) -> float:

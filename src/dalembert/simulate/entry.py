@@ -495,6 +495,7 @@ def run_session(session: Session, file: Any = None, progress: bool | None = Fals
     error: tuple[BaseException, float] | None = None
     try:
         METHODS[session.settings.method]()(session, **session.extra.get("options", {}))
+        _ask_rank(session)
         _ask_witness(session)
         _name_passages(session)
         _mark_simplified(session)
@@ -516,6 +517,14 @@ def run_session(session: Session, file: Any = None, progress: bool | None = Fals
             return trajectory_of(session, run.contacts)
         raise as_user_error(*error, run)
     return run
+
+
+def _ask_rank(session: Session) -> None:
+    """Say of a run that reached its end that the rank of its rows, and so what may move, is in doubt."""
+    rank = rank_of(session) if session.status in ("completed", "event") else None
+    if rank is not None and rank.doubt:
+        said = "the end was reached, but " if session.status == "completed" else f"{session.message}; but "
+        session.stop("inaccurate", said + rank.doubt)
 
 
 def _ask_witness(session: Session) -> None:

@@ -20,7 +20,7 @@ import numpy as np
 
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import BUILT, CLOSED, FADED, NEARLY_IMPLIED, NEARLY_MASSLESS, PART, SINGULAR_STEP, SLACK
-from dalembert.kkt.rows import row_structure
+from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -37,11 +37,14 @@ def probe(
     digits: float = BUILT,
     moves: bool = False,
     units: Array | None = None,
+    band: tuple[float, float] | None = None,
+    rank: int | None = None,
 ) -> Conditioning:
     """Return what M and A at N configurations ask for; `groups` (m,) says which rows have one scale.
 
     Of a system that `moves` somewhere, configurations in which it is locked have a rank of their own. Rows of zeros
-    take the size of others, in the `units` (m,) in which these can be compared.
+    take the size of others, in the `units` (m,) in which these can be compared. A `rank` that is known counts; where
+    it is not, singular values in a `band` are reported.
     """
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
     plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)
@@ -52,7 +55,8 @@ def probe(
     units = np.ones(A.shape[1]) if units is None else units
     typical, _ = _typical(_diagonals(conditioning.G), groups, 1.0 / heavy, units)
     sizes, still = _typical((A * A).sum(axis=2), groups, 1.0, units)
-    implied, sums = _dependences(conditioning.H, A, typical, digits, moves)
+    structures = [row_structure(a, h, digits, scales=typical**-0.5) for h, a in zip(conditioning.H, A, strict=True)]
+    implied, sums = _dependences(structures, A, digits, moves, rank)
     return Conditioning(
         massless,
         mass_scales=_scales(conditioning.H),
@@ -60,6 +64,7 @@ def probe(
         size_floors=_tuple(np.where(still, 1.0, FADED**2) * sizes),
         implied=implied,
         sums=sums,
+        near=band is not None and any(_within(structure, band) for structure in structures),
     )
 
 
@@ -90,16 +95,21 @@ def _unit(diagonal: Array) -> Array:
     return np.where(diagonal > 0, np.abs(diagonal) + (diagonal <= 0), 1.0) ** -0.5
 
 
+def _within(structure: RowStructure, band: tuple[float, float]) -> bool:
+    """Return whether a relative singular value lies in a band."""
+    least, most = (limit * float(structure.s.max(initial=0.0)) for limit in band)
+    return bool(((structure.s > least) & (structure.s < most)).any())
+
+
 def _dependences(
-    H: Array, A: Array, typical: Array, digits: float, moves: bool
+    structures: Sequence[RowStructure], A: Array, digits: float, moves: bool, known: int | None
 ) -> tuple[tuple[bool, ...], tuple[tuple[int, ...], ...]]:
     """Return which rows are implied by others, and of which kept rows each of them is a sum."""
     m = A.shape[1]
-    structures = [row_structure(a, h, digits, scales=typical**-0.5) for h, a in zip(H, A, strict=True)]
     rows, ranks = [structure.B for structure in structures], [structure.rank for structure in structures]
     free = [rank_here for rank_here in ranks if rank_here < A.shape[2]]
-    rank = max(free if moves and free else ranks, default=0)
-    generic = [B for B, rank_here in zip(rows, ranks, strict=True) if rank_here == rank]
+    rank = max(free if moves and free else ranks, default=0) if known is None else known
+    generic = [B for B, rank_here in zip(rows, ranks, strict=True) if rank_here == rank] or rows
     kept = sorted(rows_of_rank(generic, rank))
     rest = [i for i in range(m) if i not in kept]
     largest = np.zeros((len(rest), rank))

@@ -180,6 +180,10 @@ class Conditioning:
         Per row, whether it is beyond the system's rank: others, which are kept, imply it.
     sums
         Per row, the kept rows that an implied one is a sum of; none of a row that can move nothing.
+    near
+        Whether a singular value lies in a band that was asked for: then the system decides its rank, not the probes.
+    doubtful
+        Whether its rank is in doubt: no answer is certified.
     """
 
     massless: bool
@@ -188,6 +192,8 @@ class Conditioning:
     size_floors: tuple[float, ...]
     implied: tuple[bool, ...]
     sums: tuple[tuple[int, ...], ...]
+    near: bool = False
+    doubtful: bool = False
 
     @property
     def redundant(self) -> bool:
@@ -294,7 +300,14 @@ def judged(system: Judged, needs: Conditioning, limits: Thresholds, asked: Asked
         inputs=asked.inputs,
     )
     omega = residuals(evidence)
-    return BlockAnswer(solved.a, solved.lam, verdict(evidence, omega, limits), omega)
+    return BlockAnswer(solved.a, solved.lam, doubted(verdict(evidence, omega, limits), needs), omega)
+
+
+def doubted(status: Scalar, needs: Conditioning) -> Scalar:
+    """Return the status, that of an answer without certificate where the system's rank is in doubt."""
+    if not needs.doubtful:
+        return status
+    return ca.if_else(ca.SX(status) <= int(Status.REDUNDANT), int(Status.ILL_CONDITIONED), status)
 
 
 def relative(pivots: Vector, scales: Sequence[Scalar]) -> list[Scalar]:

@@ -77,7 +77,7 @@ class Dense:
 def _clear(analysis: Analysis, K: Array, rcond: float) -> bool:
     """Say whether the condition proves rank (`rows.py`) and definiteness (`admissible_motions.py`)."""
     m, n = analysis.A.shape
-    if analysis.rank is not None and analysis.rank < m:
+    if analysis.doubt or (analysis.rank is not None and analysis.rank < m):
         return False
     if rcond <= max(REGULAR_RCOND, (n + m) * max(analysis.precision) / MANY_DIGITS):
         return False

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -15,7 +15,7 @@ from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.limits import CLEAR, LARGEST_ROUNDING, LEVER_ROUNDING, TOUCHING
 from dalembert.model.mechanism.calls import call, with_columns
-from dalembert.model.mechanism.precision import digits_of
+from dalembert.model.mechanism.precision import digits_of, in_doubt
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -158,8 +158,31 @@ def angular_rows(mechanism: Mechanism) -> tuple[bool, ...]:
     return tuple(bool(turns) for constraint in mechanism.all_constraints for turns in constraint.angular())
 
 
-def idle_rows(mechanism: Mechanism, A: Array, gap: float = 0.0) -> Array:
-    """Return of which constraints the rows of lengths, or of angles, move nothing within the model's digits, (m,).
+class Idle(NamedTuple):
+    """Of which constraints the rows of lengths, or of angles, move nothing within the model's digits.
+
+    Attributes
+    ----------
+    rows
+        (m,).
+    sizes
+        The largest entry of a constraint's rows of angles, radians, by row; 1 of all other rows.
+    doubtful
+        Which of them are neither rounding of the model's numbers nor clearly rows, (m,).
+    """
+
+    rows: Array
+    sizes: Array
+    doubtful: Array
+
+    @classmethod
+    def none(cls, m: int) -> Idle:
+        """Return that none of m rows is known to move nothing."""
+        return cls(np.zeros(m, dtype=bool), np.ones(m), np.zeros(m, dtype=bool))
+
+
+def idle_rows(mechanism: Mechanism, A: Array, gap: float = 0.0) -> Idle:
+    """Return which rows of constraints between frames move nothing within the model's digits.
 
     A loop in a plane has rows across it, whose entries are the tilt of its axes: what its numbers leave of zero. Scaled
     up for themselves they would pass for rows and lock the loop. So they are measured in the model's own units, at
@@ -167,14 +190,17 @@ def idle_rows(mechanism: Mechanism, A: Array, gap: float = 0.0) -> Array:
     holds turns by its cosine, levers of rows of lengths may be shorter than the model. Rows of other constraints than
     those between frames have no such size, and none of them is idle.
     """
-    digits, idle = digits_of(mechanism), np.zeros(len(mechanism.names), dtype=bool)
+    digits, found, (least, most) = digits_of(mechanism), Idle.none(len(mechanism.names)), in_doubt(mechanism)
     levers, groups = velocity_sizes(mechanism), np.array(mechanism.row_groups)
     for rows, angular in mechanism.rows_between_frames:
         unit, limit = (1.0, max(CLEAR * digits, TOUCHING * gap**0.5)) if angular else (mechanism.reach, digits)
         sizes = (np.abs(A[:, rows]) * levers / unit).max(axis=(0, 2), initial=0.0)
-        moving = np.isin(groups[rows], groups[rows[sizes > limit]])
-        idle[rows[~moving]] = True
-    return idle
+        largest = np.array([sizes[groups[rows] == group].max() for group in groups[rows]])
+        found.rows[rows] = largest <= limit
+        if angular:  # of rows of lengths, whose levers may be short, singular values tell
+            found.sizes[rows] = largest
+            found.doubtful[rows] = (largest > least) & (largest <= max(most, limit))
+    return found
 
 
 def row_units(mechanism: Mechanism) -> Array:

@@ -285,7 +285,8 @@ class InverseDynamics:
         lam = lam + N @ np.linalg.lstsq(A[:, d].T @ N, -(f + A.T @ lam)[d], rcond=None)[0]
         tau = np.zeros(m.nv)
         tau[d] = (f + A.T @ lam)[d]
-        return tau, lam, int(Status.REDUNDANT if family.dimension[0] else Status.UNIQUE)
+        certified = Status.REDUNDANT if family.dimension[0] else Status.UNIQUE
+        return tau, lam, int(Status.ILL_CONDITIONED if m.rank_doubt else certified)
 
     @property
     def reason(self) -> str:

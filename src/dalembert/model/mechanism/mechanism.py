@@ -582,10 +582,6 @@ class Mechanism:
         """Per row the size in which rows of lengths and of angles can be compared, (m,)."""
         return constraint_rows.row_units(self)
 
-    def idle_rows(self, A: Array, gap: float = 0.0) -> Array:
-        """Return which rows move nothing within the model's digits, (m,), from A (N, m, nv)."""
-        return constraint_rows.idle_rows(self, A, gap)
-
     @cached_property
     def velocity_sizes(self) -> Array:
         """Per velocity one, or the model's size where it is that of a length, (nv,)."""
@@ -605,6 +601,19 @@ class Mechanism:
         from dalembert.model.mechanism.ranks import generic_rank
 
         return generic_rank(self, q, t)
+
+    def idle_rows(self, A: Array, gap: float = 0.0) -> constraint_rows.Idle:
+        """Return which rows move nothing within the model's digits, from A (N, m, nv) where they are open by a gap."""
+        return constraint_rows.idle_rows(self, A, gap)
+
+    @property
+    def rank_doubt(self) -> str:
+        """Why the rank is in doubt, in words, or nothing: loops tilted by more than rounding and less than is clear.
+
+        The one verdict of a mechanism, which all answers have: none is called ok.
+        """
+        known = self.names and 0 < self.nv <= solve.LARGEST_SURVEYED
+        return self.generic_rank(None, 0.0).doubt if known else ""
 
     @property
     def rows_between_frames(self) -> list[tuple[Array, bool]]:

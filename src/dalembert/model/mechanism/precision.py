@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dalembert.kkt.limits import BUILT, DRIFT_SHARE, FILE, ROUNDING, SLACK
+from dalembert.kkt.limits import BUILT, CLEAR, DRIFT_SHARE, FILE, ROUNDING, SLACK, TILTED
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -33,6 +33,17 @@ def digits_of(mechanism: Mechanism) -> float:
 def slack(mechanism: Mechanism) -> float:
     """Return the part of their sizes by which redundant rows may contradict each other."""
     return max(SLACK, digits_of(mechanism))
+
+
+def in_doubt(mechanism: Mechanism) -> tuple[float, float]:
+    """Return between which sizes a row, or a singular value, is neither rounding of the model nor clearly a row.
+
+    Numbers in full have their nine digits, each of a row's entries for itself; files write right angles in five digits,
+    1.5708, and CLEAR times their usual ones are taken for rounding.
+    """
+    digits = digits_of(mechanism)
+    least = digits * max(mechanism.nv, len(mechanism.names), 1) ** 0.5 if mechanism.source is None else CLEAR * digits
+    return least, TILTED * CLEAR * digits
 
 
 class ModelRows(NamedTuple):

@@ -167,7 +167,7 @@ def _least_open(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, float]
         return q, np.inf
     from dalembert.model.mechanism.ranks import RankSurvey
 
-    survey = RankSurvey(mechanism, t)
+    survey = RankSurvey(mechanism, t, mechanism.generic_rank(None, 0.0))
     survey.measure(q)
     return least_open(survey, q)
 

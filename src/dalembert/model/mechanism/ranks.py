@@ -29,13 +29,14 @@ from dalembert.kkt.limits import (
     TOUCHING,
 )
 from dalembert.memory import memory_of
-from dalembert.model.mechanism.precision import digits_of, slack
+from dalembert.model.mechanism.precision import digits_of, in_doubt, slack
 from dalembert.model.mechanism.project import largest_residual, least_open
 from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.kkt.rows import RowStructure
+    from dalembert.model.mechanism.constraint_rows import Idle
     from dalembert.model.mechanism.mechanism import Mechanism
 
 
@@ -48,6 +49,9 @@ def solve_triangular(*arguments: Any, **options: Any) -> Array:
 
 PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""
+
+STARTS = 5
+"""Random configurations from which a mechanism is closed where its neutral one cannot be."""
 
 MOST_RANKS = 64
 """Configurations of a mechanism whose rank stays in memory."""
@@ -74,7 +78,10 @@ class GenericRank:
     weights : (m,)
         W, with which M + A^T W A stands for a singular M; zero where M is definite.
     idle : (m,)
-        Rows of constraints that move nothing within the model's digits (`rows.idle_rows`).
+        Rows of constraints that move nothing within the model's digits (`constraint_rows.idle_rows`).
+    doubt
+        Why the rank is in doubt, in words; empty where it is not. Idle rows and doubt are the mechanism's, decided
+        around its neutral configuration at t = 0; elsewhere more doubt may be added.
     gap
         Largest residual over its size where the rank was decided: how far redundant rows contradict each other.
     """
@@ -90,6 +97,7 @@ class GenericRank:
     gap: float
     weights: Array
     idle: Array
+    doubt: str = ""
 
     def moving(self, A: Array) -> Array:
         """Return the rows A (..., m, n), zero where they move nothing within the model's digits."""
@@ -110,8 +118,11 @@ def generic_rank(mechanism: Mechanism, q: Any, t: float) -> GenericRank:
     key = (None if q is None else np.asarray(q, dtype=float).tobytes(), float(t))
 
     def decide() -> GenericRank:
+        if q is None and t == 0.0:
+            survey = RankSurvey(mechanism, 0.0)
+            return survey.decide(survey.closed_start())
         first = np.array(mechanism.neutral() if q is None else q, dtype=float)
-        return RankSurvey(mechanism, float(t)).decide(first)
+        return RankSurvey(mechanism, float(t), mechanism.generic_rank(None, 0.0)).decide(first)
 
     return memory_of(mechanism, "ranks", MOST_RANKS).get(key, decide)
 
@@ -292,8 +303,8 @@ def solved_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift
 class RankSurvey:
     """Rows of a mechanism in the metric of its mass, and the way onto its constraints."""
 
-    def __init__(self, mechanism: Mechanism, t: float) -> None:
-        self.m, self.t = mechanism, t
+    def __init__(self, mechanism: Mechanism, t: float, known: GenericRank | None = None) -> None:
+        self.m, self.t, self.known = mechanism, t, known
         self.digits = digits_of(mechanism)
         self.holonomic = np.array(mechanism.holonomic, dtype=bool)
         self.sizes, self.scales = mechanism.row_sizes, np.ones(len(mechanism.names))
@@ -343,7 +354,7 @@ class RankSurvey:
         norms = np.linalg.norm(self.rows(q)[1], axis=1)
         kinds = list(zip(self.m.row_groups, self.m.angular_rows, strict=True))
         largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == kind) for kind in kinds])
-        idle = self.m.idle_rows(self.matrices(q)[1][None], gap)
+        idle = self.m.idle_rows(self.matrices(q)[1][None], gap).rows if self.known is None else self.known.idle
         units, active = self.m.row_units, np.where(idle, 0.0, largest)
         top = (active / units).max(initial=0.0)
         for turns in (False, True):
@@ -398,18 +409,53 @@ class RankSurvey:
         self.measure(first[0], self.closing(first[1]))
         places = [first, *self.around(first[0])] if first[1] <= limit else [first]
         closed = [(place, gap) for place, gap in places if gap <= limit] or [first]
-        best = (-1, 0.0, 0.0, 0.0)
+        best, found = (-1, 0.0, 0.0, 0.0), list[tuple[int, float]]()
         positions = 0
         for place, gap in closed:
             tolerance = self.tolerance(gap)
             structure = self.structure(place, tolerance)
+            found.append((structure.rank, structure.dropped))
             best = max(best, (structure.rank, structure.kept, structure.dropped, gap))
             positions = max(positions, self.structure(place, tolerance, rows=self.holonomic).rank)
         count = len(closed) if first[1] <= limit else 0
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))
         idle = self.m.idle_rows(np.array([self.matrices(place)[1] for place, _ in closed]), self.closing(best[3]))
+        dropped = max(dropped for rank, dropped in found if rank == best[0])
+        rows, doubt = idle.rows, self.doubt(idle, best[1], dropped)
+        if self.known is not None:
+            rows, doubt = self.known.idle, self.known.doubt or doubt
         decided = (best[0], positions, m, best[1], best[2], self.scales, self.sizes, count, best[3], weights)
-        return GenericRank(*decided, idle)
+        return GenericRank(*decided, rows, doubt)
+
+    def doubt(self, idle: Idle, kept: float, dropped: float) -> str:
+        """Return why the rank is in doubt: what tells a row from rounding lies between the two; else nothing."""
+        least, most = in_doubt(self.m)
+        between = f"more than rounding of the model's numbers, {least:.0e}, and less than what is clear, {most:.0e}"
+        if idle.doubtful.any():
+            names = ", ".join(repr(self.m.names[i]) for i in np.flatnonzero(idle.doubtful)[:3])
+            what = f"the rows {names} turn with parts of {idle.sizes[idle.doubtful].max():.0e}"
+        elif dropped > least:
+            what = f"a singular value of the rows, {dropped:.0e}, was taken for zero"
+        elif 0.0 < kept <= most:
+            what = f"a singular value of the rows, {kept:.0e}, was taken for a row"
+        else:
+            return ""
+        return (
+            f"the rank is in doubt: {what}, {between}. Axes that are parallel let a loop move, tilted ones hold it: "
+            "give axes and places in full, or tilt them by more"
+        )
+
+    def closed_start(self) -> Array:
+        """Return the neutral configuration, or a random one where that cannot be closed and the other can."""
+        neutral = np.array(self.m.neutral(), dtype=float)
+        if not any(self.m.holonomic):
+            return neutral
+        for q in (neutral, *self.m.random(np.random.default_rng(0), STARTS)):
+            self.measure(q)
+            place, gap = self.closed(q)
+            if gap <= slack(self.m):
+                return place if q is not neutral else neutral
+        return neutral
 
 
 def definite(M: Array, A: Array) -> Array:

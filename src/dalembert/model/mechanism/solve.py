@@ -59,6 +59,7 @@ def _block(mechanism: Mechanism, q: Any, v: Any, drift: Array, t: Any, metric: A
     M, A = mechanism.mass_matrix(q), mechanism.jacobian(q, t)
     digits, groups = digits_of(mechanism), mechanism.scale_groups
     usual = _usual_rank(mechanism, q, t)
+    doubt, options = "" if usual is None else usual.doubt, dict[str, Any]()
     if usual is not None:
         A = usual.moving(A)
         digits *= CLEAR if usual.dropped > digits else 1.0  # rows of short levers: their digits count so many times
@@ -69,16 +70,17 @@ def _block(mechanism: Mechanism, q: Any, v: Any, drift: Array, t: Any, metric: A
         size = float(np.asarray(mechanism.drift_size(A, v)))
         agreed = agreeing(mechanism, rank, np.asarray(q, dtype=float), float(t), drift, size)
         rows, sums = rows_of_rank(M, A, drift, groups, digits, rank.rank)
-        options: dict[str, Any] = {"rank": rank.rank, "groups": groups}
+        options = {"rank": rank.rank, "groups": groups, "doubt": doubt}
         system = KKT(M, rows, mechanism.names, mechanism.coordinates, _square(metric), **options)
         return system, drift if agreed is None else sums, agreed is not None
     weights = _square(metric)
     together = _rank_of_batch(mechanism, q, t, M, A)
     if together is not None:
-        system = KKT(M, A, mechanism.names, mechanism.coordinates, weights, rank=together.rank, groups=groups)
+        options = {"rank": together.rank, "groups": groups, "doubt": doubt}
+        system = KKT(M, A, mechanism.names, mechanism.coordinates, weights, **options)
         return system, drift, False
     rows = model_rows(M, A, drift, mechanism.drift_size(A, v), groups, digits)
-    system = KKT(M, rows.A, mechanism.names, mechanism.coordinates, weights, rank_tolerance=rows.tolerance)
+    system = KKT(M, rows.A, mechanism.names, mechanism.coordinates, weights, rank_tolerance=rows.tolerance, doubt=doubt)
     return system, rows.drift, rows.agree
 
 
@@ -197,7 +199,7 @@ def _with_rows(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array)
     if kernel.final:
         _refuse_unsolved(mechanism, kernel, a, status)
         return a, lam, status, np.zeros(status.shape, dtype=bool)
-    open_to_doubt = (status == Status.DECLINED) | (status == Status.INCONSISTENT)
+    open_to_doubt = np.isin(status, (Status.DECLINED, Status.INCONSISTENT, Status.ILL_CONDITIONED))
     return a, lam, status, open_to_doubt | (status != Status.NONFINITE) & _indefinite(mechanism, q)
 
 
@@ -241,11 +243,13 @@ def _by_kkt(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) ->
         solution = mechanism.solve(q, v, force, t)
         return solution.acceleration, solution.multipliers, np.asarray(solution.status)
     M, A = mechanism.mass_matrix(q), rank.moving(mechanism.jacobian(q, t))
-    system = KKT(M, A, mechanism.names, mechanism.coordinates, rank=rank.rank, groups=mechanism.scale_groups)
+    options: dict[str, Any] = {"rank": rank.rank, "groups": mechanism.scale_groups, "doubt": rank.doubt}
+    system = KKT(M, A, mechanism.names, mechanism.coordinates, **options)
     solution = system.solve(_net_force(mechanism, q, v, force), mechanism.drift(q, v, t))
     a, lam, status = solution.acceleration, solution.multipliers, np.array(solution.status)
     finite = np.isfinite(M).all(axis=(1, 2)) & np.isfinite(A).all(axis=(1, 2))
-    unsolved = np.flatnonzero(~np.isin(status, (Status.UNIQUE, Status.REDUNDANT)) & finite)
+    solved = (Status.UNIQUE, Status.REDUNDANT, *((Status.ILL_CONDITIONED,) if rank.doubt else ()))
+    unsolved = np.flatnonzero(~np.isin(status, solved) & finite)
     far = distances(rank, M[unsolved], A[unsolved])
     for k in unsolved[(far > digits_of(mechanism)) | (far <= ROUNDING)]:
         alone = mechanism.solve(q[k : k + 1], v[k : k + 1], force[k : k + 1], t[k : k + 1])

@@ -37,6 +37,7 @@ from dalembert.model.lagrangian.forward import conditioning_of
 from dalembert.model.lagrangian.lagrangian import MATRICES
 from dalembert.model.lagrangian.quantities import LARGEST, block_answer
 from dalembert.model.lagrangian.symbols import Symbols
+from dalembert.model.mechanism.constraint_rows import Idle
 from dalembert.model.mechanism.project import admissible_velocities, closed
 from dalembert.model.parameters import Parameters
 from dalembert.names import lookup
@@ -115,9 +116,9 @@ class VectorSystem:
         """Ones, (m,): rows of formulas are what the user takes them for."""
         return np.ones(len(self.names))
 
-    def idle_rows(self, A: Array, gap: float = 0.0) -> Array:
-        """Return that no row is known to move nothing, (m,)."""
-        return np.zeros(len(self.names), dtype=bool)
+    def idle_rows(self, A: Array, gap: float = 0.0) -> Idle:
+        """Return that no row is known to move nothing."""
+        return Idle.none(len(self.names))
 
     # --- configurations -----------------------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -11,15 +12,16 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.kkt.expressions.probing import probe
 from dalembert.kkt.expressions.verdict import Conditioning
-from dalembert.kkt.limits import CLEAR, CLEARLY_CLOSED, SLACK
+from dalembert.kkt.limits import CLEAR, CLEARLY_CLOSED, CLEARLY_MORE, SLACK
 from dalembert.memory import remembered
 from dalembert.model.constraints import assemble
 from dalembert.model.constraints.constraint import Constraint, Pair
 from dalembert.model.constraints.prescribed import Servo
 from dalembert.model.joints import as_expression
 from dalembert.model.mechanism.assemble import closed_samples
-from dalembert.model.mechanism.precision import digits_of
+from dalembert.model.mechanism.precision import digits_of, in_doubt
 from dalembert.model.mechanism.project import Matrices, closed_before_compiling
+from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.tree.algorithms.frame_kinematics import TreeKinematics
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.block.row_forces import TreeMotion
@@ -57,9 +59,19 @@ def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = Fal
     M, A = (np.array([x[i] for x, near in zip(matrices, closed, strict=True) if near]) for i in (0, 1))
     gap = float(gaps[closed].max()) if gaps[closed].max() <= SLACK else 0.0
     moves = not any(isinstance(constraint, Servo) for constraint in mechanism.all_constraints)
-    A = np.where(mechanism.idle_rows(A, gap)[:, None], 0.0, A)[:, rows]
-    groups, units = [mechanism.scale_groups[i] for i in rows], mechanism.row_units[list(rows)]
-    return probe(M, A, groups, max(CLEAR * digits, gap / CLEARLY_CLOSED), moves, units)
+    idle, groups, units = mechanism.idle_rows(A, gap), [mechanism.scale_groups[i] for i in rows], mechanism.row_units
+    least, most = in_doubt(mechanism)
+    band = least / CLEARLY_MORE, most * CLEARLY_MORE
+    options = groups, max(CLEAR * digits, gap / CLEARLY_CLOSED), moves, units[list(rows)]
+    still = np.where(idle.rows[:, None], 0.0, A)[:, rows]
+    needs = probe(M, still, *options, band)
+    near = needs.near or ((idle.sizes > band[0]) & (idle.sizes < band[1])).any()
+    if not near or mechanism.nv > LARGEST_SURVEYED:
+        return replace(needs, doubtful=bool(idle.doubtful.any()))
+    known = mechanism.generic_rank(None, 0.0)  # what is near the limits is decided once, for all answers
+    ranks = {tuple(range(len(A[0]))): known.rank, tuple(np.flatnonzero(mechanism.holonomic)): known.positions}
+    rank = ranks.get(rows) if known.places else None
+    return replace(probe(M, known.moving(A)[:, rows], *options, None, rank), doubtful=bool(known.doubt))
 
 
 @remembered(8)

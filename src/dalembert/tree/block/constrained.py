@@ -16,7 +16,7 @@ from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.probing import probe
 from dalembert.kkt.expressions.scalars import add, mul, neg, scalar, sub, total
 from dalembert.kkt.expressions.sparse_factor import Vector, dense
-from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning, relative
+from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning, doubted, relative
 from dalembert.kkt.limits import DOUBLE, SINGLE, Thresholds
 from dalembert.model.constraints import Assembled, assemble
 from dalembert.model.joints import as_expression
@@ -372,7 +372,7 @@ def _unheld(setting: Tracing, b: list[Scalar], driven: list[int]) -> ca.Function
     solved = int(Status.REDUNDANT if setting.mechanism.names else Status.UNIQUE)
     astray = total(*(ca.fabs(ca.SX(force)) for k, force in enumerate(b) if k not in driven))
     status = ca.if_else(ca.SX(astray) > 0, int(Status.INCONSISTENT), solved)
-    status = ca.if_else(ca.fabs(ca.SX(total(*inputs))) < ca.inf, status, int(Status.NONFINITE))
+    status = ca.if_else(ca.fabs(ca.SX(total(*inputs))) < ca.inf, doubted(status, setting.needs), int(Status.NONFINITE))
     outputs = {
         "tau": [force if k in driven else 0.0 for k, force in enumerate(b)],
         "multipliers": [0.0] * len(setting.mechanism.names),
@@ -407,7 +407,7 @@ def _said(status: Any, pivots: Sequence[Scalar], setting: Tracing, several: bool
     lost = ca.logic_not(reduce(ca.fmin, pivots, ca.SX(1)) > setting.limits.regular)
     finite = status != int(Status.NONFINITE)
     verdict = ca.if_else(ca.logic_or(status == int(Status.UNIQUE), status == int(Status.REDUNDANT)), solved, status)
-    return ca.if_else(ca.logic_and(finite, lost), int(Status.DECLINED), verdict)
+    return ca.if_else(ca.logic_and(finite, lost), int(Status.DECLINED), doubted(verdict, setting.needs))
 
 
 def _gram(A: Sequence[Sequence[Scalar]]) -> list[list[Scalar]]:
