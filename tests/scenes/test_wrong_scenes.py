@@ -35,6 +35,12 @@ duration = 0.5
 
 WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     # name: (what stands in the file, what is written instead, words of the message)
+    "a comma in a number": ("restitution = 0.5", "restitution = 0,5", (":16:", "written with a point")),
+    "a text without quotes": ('kind = "prismatic"', "kind = prismatic", (":10:", "texts in quotes")),
+    "a table twice": ("[simulate]", "[start.q]\n[simulate]", (":21:", "is there already")),
+    "an axis of two numbers": ("axis = [0, 0, 1]", "axis = [0, 1]", (":12:", "three finite numbers")),
+    "a body twice": ("[[joint]]", '[[body]]\nname = "ball"\n\n[[joint]]', (":8:", "body 'ball' is there already")),
+    "bodies that stand still": ('kind = "prismatic"', 'kind = "fixed"', (":19:", "'up' is fixed")),
     "key misspelt": ("mass = 1.0", "masss = 1.0", (":6:", "[[body]] 1 has no key 'masss'", "did you mean 'mass'?")),
     "table misspelt": ("[[joint]]", "[[joints]]", (":8:", "the file has no key 'joints'", "'joint'")),
     "text for a number": ("restitution = 0.5", "restitution = [0.5]", (":16:", "a number, or an expression", "a list")),
@@ -70,8 +76,8 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     ),
     "no duration": ("duration = 0.5\n", "", (":21:", "'simulate' needs the key 'duration'")),
     "negative duration": ("duration = 0.5", "duration = -0.5", (":22:", "duration=-0.5")),
-    "not TOML": ("[simulate]", "[simulate", ("line 21",)),
-    "the same key twice": ("mass = 1.0", "mass = 1.0\nmass = 2.0", ("Cannot overwrite a value", "line 7")),
+    "not TOML": ("[simulate]", "[simulate", (":21:", "Expected ']'")),
+    "the same key twice": ("mass = 1.0", "mass = 1.0\nmass = 2.0", (":7:", "this key has a value already")),
     "force on nothing": ("[start.q]", "[force]\nwheel = 1.0\n\n[start.q]", (":19:", "no joint or coordinate 'wheel'")),
     "table of forces that is not there": (
         "[start.q]",
@@ -176,6 +182,11 @@ def test_a_wrong_scene_is_refused_in_words(name, tmp_path, monkeypatch, capsys):
 PYTHON = r"mechanism\.|Builder|\bda\.|True|False|None"
 """Words of Python, of which a scene has none."""
 
+ARM = """<robot name="arm"><link name="base"/><link name="hand"><inertial><mass value="1"/>
+<inertia ixx="1" iyy="1" izz="1" ixy="0" ixz="0" iyz="0"/></inertial></link>
+<joint name="elbow" type="revolute"><parent link="base"/><child link="hand"/><axis xyz="0 1 0"/>
+<limit lower="-1" upper="1" effort="1" velocity="1"/></joint></robot>"""
+
 LINES: dict[str, tuple[list[str], str]] = {
     "command misspelt": (["simulat", "bouncing_ball"], "did you mean 'simulate'?"),
     "no such command": (["fly"], "dalembert --help lists all"),
@@ -216,6 +227,18 @@ LINES: dict[str, tuple[list[str], str]] = {
         ["sweep", "bouncing_ball", "--over", "heigt=1,2"],
         "error: --over heigt=1,2",
     ),
+    "a folder": (["simulate", "."], "not a folder"),
+    "option misspelt and no file": (["view", "--bas", "fixed"], "there is no option --bas; did you mean --base"),
+    "a motion that is no table": (["inverse", "stanford_arm", "--motion", "equations.toml"], "equations.toml"),
+    "a sweep from one number": (["sweep", "bouncing_ball", "--over", "height=1:2"], "length=0.3:0.6:4"),
+    "a picture that is no picture": (["simulate", "bouncing_ball", "--animation", "x.avi"], ".mp4"),
+    "unit in a number": (["simulate", "bouncing_ball", "--duration", "1s"], "--duration: '1s' is not a number"),
+    "a demonstration misspelt": (["demo", "cranck"], "did you mean crank?"),
+    "a joint of another robot": (["simulate", "arm.urdf", "--start", "elbw=1"], "did you mean 'elbow'?"),
+    "a foot without its radius": (["simulate", "arm.urdf", "--foot", "hand:big"], "'big' is not a radius in metres"),
+    "a foot that is not there": (["simulate", "arm.urdf", "--foot", "hnd:0.02"], "did you mean 'hand'"),
+    "a pose of a file without poses": (["simulate", "arm.urdf", "--pose", "home"], "no poses by name"),
+    "half of a spring": (["simulate", "arm.urdf", "--hold", "80"], "--hold 80 is not STIFFNESS,DAMPING"),
     "copy of nothing": (["scenes", "--copy", "mine.toml"], "needs the name of a scene"),
 }
 """Wrong command lines."""
@@ -225,6 +248,7 @@ LINES: dict[str, tuple[list[str], str]] = {
 def test_a_wrong_command_line_is_refused_in_words(name, tmp_path, monkeypatch, capsys):
     arguments, words = LINES[name]
     monkeypatch.chdir(tmp_path)
+    (tmp_path / "arm.urdf").write_text(ARM)
     (tmp_path / "matrices.toml").write_text("M = [[1.0]]\n")
     (tmp_path / "equations.toml").write_text('unknowns = ["x"]\n[[equation]]\ntext = "x = 1"\n')
     code, out, err = called(arguments, capsys)
@@ -239,3 +263,13 @@ def test_a_wrong_command_line_is_refused_in_words(name, tmp_path, monkeypatch, c
 def test_there_are_at_least_25_of_each():
     assert len(WRONG) >= 25
     assert len(LINES) >= 25
+
+
+def test_bodies_that_stand_still_are_no_run(tmp_path, capsys):
+    """A body that no joint carries is fixed: there is nothing to simulate."""
+    path = tmp_path / "still.toml"
+    path.write_text('[[body]]\nname = "ball"\nmass = 1.0\n\n[simulate]\nduration = 1.0\n')
+    code, _, err = called(["simulate", str(path)], capsys)
+    assert code == 2
+    assert "nothing can move" in err
+    assert "[[joint]]" in err

@@ -77,9 +77,7 @@ def complaint(text: str, command: Any, words: Sequence[str]) -> str:
         word = match[1].partition("=")[0]
         if not word.startswith("-"):
             return f"{word!r} is one word too many"
-        near = near_matches(word, known)
-        hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
-        return f"there is no option {word}; {hint}"
+        return no_such_option(word, known)
     if match := re.match(r"Error parsing (\S+): (.*?) -{4,}", flat):
         return f"{match[1]}: {match[2]}"
     if match := re.match(r"[Ii]nvalid choice '(.*?)' for argument '(.*?)'\. Expected one of \((.*?),?\)", flat):
@@ -89,10 +87,21 @@ def complaint(text: str, command: Any, words: Sequence[str]) -> str:
         option = f"{match[2]} " if match[2].startswith("-") else ""
         return f"{option}{match[1]}: there is {', '.join(choices)}{hint}"
     if match := re.match(r"Missing value for argument '(\S+?)'", flat):
-        return f"{match[1]} needs a value"
+        unknown = [word.partition("=")[0] for word in words if word.startswith("--")]
+        unknown = [word for word in unknown if word not in (*known, "--help")]
+        if unknown and not match[1].startswith("-"):  # nothing was taken for FILE because of it, or nothing was there
+            return no_such_option(unknown[0], known)
+        return f"{match[1]} needs a value" if match[1].startswith("-") else f"{match[1].upper()} is missing"
     if match := re.match(r"Missing from [\w ]+: (\S+) (.*?) \(required\)", flat):
         return f"{match[1].partition('/')[0]} is missing: {match[2]}"
     return re.split(r" -{4,}", flat)[0]
+
+
+def no_such_option(word: str, known: Sequence[str]) -> str:
+    """Return in words that there is no such option, with those that resemble it, or all."""
+    near = near_matches(word, known)
+    hint = f"did you mean {' or '.join(near)}?" if near else f"there are {', '.join(known)}"
+    return f"there is no option {word}; {hint}"
 
 
 def option_names(command: Any) -> list[str]:

@@ -126,7 +126,10 @@ class RobotOptions:
         feet = []
         for foot in self.feet:
             name, _, radius = foot.partition(":")
-            size = numbers_by_name([f"radius={radius or 0}"])["radius"]
+            try:
+                size = float(radius or 0)
+            except ValueError:
+                raise ModelError(f"--foot {foot}: {radius!r} is not a radius in metres, as in foot:0.02") from None
             feet.append(ContactTable(sphere=SphereTable(frame=name, radius=size), friction=self.friction, name=name))
         base = "floating" if feet and content.model.base == "auto" else content.model.base
         passive = "damping" not in self.without if self.acting else None

@@ -171,6 +171,9 @@ MOST_PARTS = 64
 """Parts of a key, a.b.c; a file here needs one."""
 
 DIGITS = re.compile(rb"\d{%d,}" % (MOST_DIGITS + 1))
+DECIMAL_COMMA = re.compile(r"=\s*[-+]?\d+,\d+\s*$")
+"""A number as it is written where the comma parts whole and fraction."""
+
 STRINGS = re.compile(
     rb'"""(?:[^\\]|\\.)*?"""' rb"|'''.*?'''" rb'|"(?:[^"\\\n]|\\.)*"' rb"|'[^'\n]*'" rb"|#[^\n]*", re.DOTALL
 )
@@ -198,7 +201,28 @@ def read_text(path: Path, layout: Any, limit: int) -> Any:
         line, words, near = explained(error, layout, content.decode() if is_toml else None)
         raise ModelError(words, path if line is None else f"{path}:{line}", near) from error
     except (ValueError, OverflowError, MemoryError) as error:  # msgspec's own are ValueErrors
-        raise ModelError(f"{path}: {error}") from error
+        raise ModelError(*_of_syntax(path, content, str(error))) from error
+
+
+def _of_syntax(path: Path, content: bytes, words: str) -> tuple[str, str | Path]:
+    """Return the complaint about the syntax of a file, with its line in front, and what one may have meant."""
+    match = re.search(r" \(at line (\d+), column \d+\)$", words)
+    if match is None:
+        return words, path
+    number = int(match[1])
+    line = (
+        content.decode(errors="replace").splitlines()[number - 1].strip() if number <= content.count(b"\n") + 1 else ""
+    )
+    words = words[: match.start()]
+    if twice := re.match(r"Cannot (?:declare|overwrite) \('?(.*?)'?,?\) twice", words):
+        words = f"[{twice[1]}] is there already; a table stands in one place"
+    elif words.startswith("Cannot overwrite"):
+        words = f"{line!r}: this key has a value already"
+    elif DECIMAL_COMMA.search(line):
+        words += f"; {line!r}: numbers are written with a point"
+    elif line:
+        words += f"; {line!r}: a line is name = value, texts in quotes, or a [table]"
+    return words, f"{path}:{number}"
 
 
 def _refuse_long_keys(path: Path, content: bytes) -> None:

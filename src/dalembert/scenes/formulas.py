@@ -144,7 +144,7 @@ def read_table(path: Any) -> dict[str, Array]:
     names = [re.sub(r"\s*\[[^\]]*\]\s*$", "", name).strip() for name in rows[0]]
     for k, row in enumerate(rows[1:], 2):
         if len(row) != len(names):
-            raise ModelError(f"{path}:{k}: {len(row)} values for {len(names)} names")
+            raise ModelError(f"{path}:{k}: {len(row)} values, but the table's first line has {len(names)} names")
     columns: dict[str, Array] = {}
     for j, name in enumerate(names):
         try:

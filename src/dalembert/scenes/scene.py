@@ -80,7 +80,8 @@ def scene(path: str | Path, *, packages: Packages = None, **parameters: float) -
             raise ModelError(f"there is no scene {str(path)!r}, and no file of that name{known}", near=near)
         file = FOLDER / f"{path}.toml"
     elif file.suffix.lower() != ".toml":
-        raise ModelError(f"{file}: a scene is a .toml file, not {file.suffix}")
+        kind = "a folder" if file.is_dir() else file.suffix
+        raise ModelError(f"{file}: a scene is a .toml file, not {kind}")
     content = read_text(file, SceneFile, LARGEST)
     chosen = Scene(file, content, read_file(file, LARGEST).decode(), packages)
     return chosen.with_parameters(**parameters) if parameters else chosen
@@ -516,6 +517,11 @@ class Scene:
         from dalembert.simulate.entry import simulate
 
         options = {**self.options, **changes}
+        if not self.mechanism.nv:
+            raise ModelError(
+                'nothing can move: bodies that no joint carries are fixed; give a [[joint]], or base = "floating"',
+                self.path,
+            )
         with self.at("simulate"):
             return simulate(self.mechanism, options.pop("duration"), **options)
 

@@ -32,7 +32,7 @@ def put_values(mechanism: Mechanism, array: Array, place: slice, name: str, valu
     if len(values) == 1 and size == 2 and continuous:
         values = (np.cos(values[0]), np.sin(values[0]))
     if len(values) != size:
-        raise ModelError(f"{name!r} has {size} coordinates, not {len(values)}")
+        raise ModelError(f"{name!r} has {size} coordinates, not {len(values)}" if size else f"{name!r} is fixed")
     array[place] = values
 
 
