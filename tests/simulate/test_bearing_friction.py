@@ -5,8 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy.integrate import solve_ivp
+from scipy.optimize import linprog
 
 import dalembert as da
+from dalembert.simulate.contact.resting_together import holding_torques
 from tests.simulate.linkages import crank_rocker
 
 MU, R, G = 0.2, 0.05, 9.81
@@ -163,6 +165,22 @@ def test_a_linkage_coasts_until_its_bearings_rest_together():
         limit = 0.2 * 0.05 * np.linalg.norm(loads[name].force[stopped][:, :2], axis=1)
         friction = run.forces[:, run.contact_columns[f"journal {name}"]][stopped, 0]
         assert (np.abs(friction) <= limit * (1 + 1e-9)).all()
+
+
+def test_torques_that_hold_two_motions_in_many_ways():
+    """Five that rest hold two motions: torques balance, and where one is beyond its limit the largest part is least."""
+    rng, beyond = np.random.default_rng(0), 0
+    for _ in range(20):
+        J, force, limits = rng.standard_normal((5, 2)), rng.standard_normal(2), rng.uniform(0.3, 1.5, 5)
+        mobility = np.diag(rng.uniform(0.5, 2.0, 2))
+        torques = holding_torques(J @ mobility @ J.T, J @ mobility @ force, limits)
+        np.testing.assert_allclose(J.T @ torques, -force, atol=1e-10)
+        rows = np.block([[np.eye(5), -limits[:, None]], [-np.eye(5), -limits[:, None]]])
+        least = linprog(np.eye(6)[5], rows, np.zeros(10), np.c_[J.T, np.zeros(2)], -force, bounds=(None, None)).fun
+        largest = np.abs(torques / limits).max()
+        assert largest == pytest.approx(least, rel=1e-9) if largest > 1.0 else least <= largest * (1 + 1e-9)
+        beyond += largest > 1.0
+    assert 0 < beyond < 20
 
 
 def test_friction_of_a_bearing_beside_that_of_a_joint():
