@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import pickle
+
 import casadi as ca
 import numpy as np
 import pytest
 
 import dalembert as da
 from dalembert.ensemble.blocks import compute, with_shapes
-from dalembert.friction import Bounded, StaticKinetic
+from dalembert.friction import Bounded, StaticKinetic, Unilateral
 from dalembert.simulate.contact import Contact, Plane, Sphere
 from tests.ensemble.small import oscillator
 
@@ -151,6 +153,20 @@ def test_runs_that_have_no_answer_are_made_by_themselves():
     assert list(both[0].status) == ["completed", "refused", "completed"]
     assert both[0].reason(1) == both[1].reason(1)
     assert same(*both)
+
+
+def test_systems_with_contacts_travel_and_have_the_same_bits():
+    """By pickle, as to other processes."""
+    here = belt()
+    there = pickle.loads(pickle.dumps(here))
+    runs = [da.simulate(system.with_parameters(k=1.1), 10.0, [0.2], [0.3], progress=False) for system in (here, there)]
+    assert len(runs[0].events) > 0
+    assert all(runs[0].samples[name].tobytes() == rows.tobytes() for name, rows in runs[1].samples.items())
+    x, u = ca.SX.sym("x"), ca.SX.sym("u")
+    floor = Unilateral("floor", gap=x, restitution=0.5)
+    unilateral = da.Lagrangian(x, u, kinetic=u**2 / 2, potential=9.81 * x, unilateral=[floor])
+    falls = [da.simulate(s, 0.7, [1.0], progress=False) for s in (unilateral, pickle.loads(pickle.dumps(unilateral)))]
+    assert falls[0].events == falls[1].events != ()
 
 
 @pytest.mark.parametrize(

@@ -169,7 +169,7 @@ class EnsembleCall:
         Parameters
         ----------
         given
-            What a store cannot hold since it is code: `keep=` (functions), `system=` (a Lagrangian with contacts,
+            What a store cannot hold since it is code: `keep=` (functions), `system=` (
             matrices, a function that makes systems), `force=`, `events=`, ...; the error names it.
         """
         study = EnsembleCall.open(path, **given)

@@ -15,6 +15,7 @@ from dalembert.kkt import KKT, Solution
 from dalembert.kkt.inputs import checked_names
 from dalembert.kkt.limits import DOUBLE, SINGLE
 from dalembert.memory import memory_of
+from dalembert.model.lagrangian.contact_data import contacts_as_data, contacts_from_data
 from dalembert.model.lagrangian.contact_terms import derive_contacts, derive_gaps, resolve_state
 from dalembert.model.lagrangian.derivation import Expressions, derive
 from dalembert.model.lagrangian.forward import States, conditioning_of, forward
@@ -36,19 +37,21 @@ MATRICES = ("mass", "bias", "constraint", "rate", "jacobian", "drift", "kinetic"
 
 
 def as_state(system: Lagrangian) -> dict[str, Any]:
-    """Return what a pickle holds; contacts, which may hold any function, are refused."""
-    if system.contacts or system.unilateral:
-        raise UnsupportedError("a Lagrangian with contacts cannot be pickled; make it anew in the other process")
+    """Return what a pickle holds; laws of friction go as they are."""
     symbols, expressions = system.symbols, system.expressions
     inputs = [symbols.q, symbols.v, symbols.u, symbols.t, *symbols.parameters.symbols]
     function = ca.Function("lagrangian", inputs, [getattr(expressions, name) for name in MATRICES])
+    several = {"contacts": system.contacts, "unilateral": system.unilateral}
     return {
         "text": function.serialize(),
         "parameters": (symbols.parameters.names, dict(system.parameters.defaults)),
         "rows": (expressions.names, expressions.holonomic),
         "names": system.names,
         "coordinates": system.coordinates,
-    }
+    } | {
+        name: contacts_as_data(contacts, lambda x: ca.Function("part", inputs, [ca.densify(x)]))
+        for name, contacts in several.items() if contacts
+    }  # fmt: skip
 
 
 def restore(system: Lagrangian, state: dict[str, Any]) -> None:
@@ -61,7 +64,8 @@ def restore(system: Lagrangian, state: dict[str, Any]) -> None:
     rows, holonomic = state["rows"]
     expressions = Expressions(**matrices, names=rows, holonomic=holonomic)
     parameters = Parameters(names, tuple(rest), defaults)
-    system._fill(Symbols(q, v, u, t, parameters), expressions, state["coordinates"], state["names"])
+    contacts = [contacts_from_data(state.get(name, ()), symbols) for name in ("contacts", "unilateral")]
+    system._fill(Symbols(q, v, u, t, parameters), expressions, state["coordinates"], state["names"], *contacts)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable
-from dataclasses import fields, replace
+from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -32,6 +32,7 @@ from dalembert.kkt import KKT, Diagnosis, Solution, Status
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import BUILT, DOUBLE, SLACK
 from dalembert.memory import memory_of
+from dalembert.model.lagrangian.contact_data import contacts_as_data, contacts_from_data
 from dalembert.model.lagrangian.derivation import Expressions
 from dalembert.model.lagrangian.forward import conditioning_of
 from dalembert.model.lagrangian.lagrangian import MATRICES
@@ -530,38 +531,12 @@ def _contacts_as_data(lagrangian: Lagrangian) -> dict[str, Any]:
     s = lagrangian.symbols
     inputs = [s.q, s.v, s.t if s.t.numel() else ca.SX.sym("t"), s.parameters.column]
 
-    def written(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return [written(part) for part in value]
-        if not isinstance(value, ca.SX):
-            return value
+    def written(value: ca.SX) -> ca.Function:
         value = ca.substitute(value, s.u, ca.SX.zeros(s.u.numel())) if s.u.numel() else value
         return ca.Function("part", inputs, [ca.densify(value)], list(_NAMES), ["value"])
 
     kinds = {"contacts": lagrangian.contacts, "unilateral": lagrangian.unilateral}
-    return {
-        kind: [
-            {"kind": type(one).__name__} | {f.name: written(getattr(one, f.name)) for f in fields(one)}
-            for one in several
-        ]
-        for kind, several in kinds.items() if several
-    }  # fmt: skip
-
-
-def _contacts_from_data(contacts: list[dict[str, Any]], symbols: tuple[ca.SX, ...]) -> tuple[Any, ...]:
-    """Return the contacts that a file holds, their expressions in new symbols."""
-    from dalembert.friction.laws.contacts import CONTACTS, Unilateral
-
-    kinds = {kind.__name__: kind for kind in (*CONTACTS, Unilateral)}
-
-    def read(value: Any) -> Any:
-        if isinstance(value, list | tuple):
-            return [read(part) for part in value]
-        return value.call(list(symbols))[0] if isinstance(value, ca.Function) else value
-
-    return tuple(
-        kinds[one["kind"]](**{name: read(value) for name, value in one.items() if name != "kind"}) for one in contacts
-    )
+    return {kind: contacts_as_data(several, written) for kind, several in kinds.items() if several}
 
 
 def from_data(data: dict[str, Any]) -> Lagrangian:
@@ -580,7 +555,7 @@ def from_data(data: dict[str, Any]) -> Lagrangian:
     matrices = dict(zip(MATRICES, function.call([q, v, t, column]), strict=True))
     names, coordinates = tuple(data["names"]), tuple(data["coordinates"])
     expressions = Expressions(**matrices, names=names, holonomic=tuple(data["holonomic"]))
-    contacts = [_contacts_from_data(data.get(kind, []), (q, v, t, column)) for kind in ("contacts", "unilateral")]
+    contacts = [contacts_from_data(data.get(kind, []), (q, v, t, column)) for kind in ("contacts", "unilateral")]
     system = Lagrangian.from_expressions(
         Symbols(q, v, ca.SX(0, 1), t, parameters), expressions, coordinates, names, *contacts
     )
