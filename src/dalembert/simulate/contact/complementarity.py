@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 import numpy as np
 
@@ -105,7 +106,7 @@ class Inverse:
             self.status, self.residual = Status.REDUNDANT, float(np.abs(self.K @ x - right).max(initial=0.0) / size)
             if not self.residual <= CONTRADICTION:
                 self._refuse(right)
-            independent = row_structure(self.K[self.n :, : self.n], self.K[: self.n, : self.n], BUILT).rank
+            independent = _independent_rows(self.K.tobytes(), len(self.K), self.n)
             if rank != self.n + independent:
                 x = self._by_rank(right, independent)
         return x[: self.n], x[self.n :]
@@ -134,6 +135,13 @@ class Inverse:
         n = self.n
         said = KKT(self.K[:n, :n], self.K[n:, :n], names=self._known_names).diagnose(-right[n:, 0])
         raise SolvabilityError(f"constraint rows have no common solution (residual {self.residual:.1e}): {said}")
+
+
+@lru_cache(maxsize=16)
+def _independent_rows(block_matrix: bytes, size: int, n: int) -> int:
+    """Return the rank of the rows of A; matrices that do not change are asked at every step."""
+    K = np.frombuffer(block_matrix).reshape(size, size)
+    return row_structure(K[n:, :n], K[:n, :n], BUILT).rank
 
 
 @dataclass(frozen=True, eq=False)
