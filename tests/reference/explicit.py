@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalembert.simulate.equations.codes import Chart
-from dalembert.simulate.limits import CLOSED, GROW, SAFETY, SHRINK
+from dalembert.simulate.limits import CLOSED, GROW, MOST_CLOSING, SAFETY, SHRINK
 from dalembert.simulate.steppers.explicit import pair_of, scale_places
-from dalembert.simulate.steppers.explicit_loops import MOST_CLOSING, RungeKuttaPair
+from dalembert.simulate.steppers.explicit_loops import RungeKuttaPair
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism

@@ -9,12 +9,14 @@ known, and redundant rows must agree to rounding: a direction that was left out 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from scipy.linalg.lapack import dpstrf  # pyright: ignore[reportAttributeAccessIssue]
 
-from dalembert.kkt.limits import CLOSED, IMPLIED_PIVOT, SLACK
+from dalembert.kkt.limits import IMPLIED_PIVOT, SLACK
+from dalembert.kkt.manifold import onto_manifold
 from dalembert.large.row_kernels import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.tree.block.conditioning import residual_sizes
@@ -99,20 +101,21 @@ def _around(system: LargeSystem, q: Array, t: float) -> list[Array]:
     held = system.rows.residual_place
     sizes = residual_sizes(mechanism)[held >= 0]
     still = np.zeros(mechanism.nv)
+
+    def linearised(place: Array) -> tuple[float, Callable[[], Array]]:
+        values = system.moved(place, still, t)
+        c = np.zeros(system.rows.m)
+        c[held >= 0] = -values.residual[held[held >= 0]]
+        size = float(np.abs(values.residual / sizes).max(initial=0.0))
+        return size, lambda: _nearest(system, values, c, held >= 0)
+
     for length in FAR:
         values = system.moved(q, still, t)
         away = rng.standard_normal(mechanism.nv)
         away += _nearest(system, values, -system.move_rows(values, away))
         place = mechanism.integrate(q, length * min(reach, 1.0) / (np.abs(away).max() or 1.0) * away)
-        for _ in range(CLOSING_STEPS):
-            values = system.moved(place, still, t)
-            if not values.residual.size or np.abs(values.residual / sizes).max() < CLOSED:
-                break
-            c = np.zeros(system.rows.m)
-            c[held >= 0] = -values.residual[held[held >= 0]]
-            place = mechanism.integrate(place, _nearest(system, values, c, held >= 0))
-        residual = system.moved(place, still, t).residual
-        if np.isfinite(place).all() and (np.abs(residual / sizes) <= SLACK).all():
+        place, open_by = onto_manifold(place, linearised, mechanism.integrate, CLOSING_STEPS + 1)
+        if np.isfinite(place).all() and open_by <= SLACK:
             configurations.append(place)
     return configurations
 

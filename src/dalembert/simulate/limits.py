@@ -159,6 +159,10 @@ CLOSED = 1e-13
 CLOSED_MODE = 1e-15
 """Newton's method on the gaps and positions of a mode ends at this residual, metres or radians."""
 
+MOST_CLOSING, HELPS = 6, 0.5
+"""Newton's steps onto positions at most, one or two being usual; they end where one leaves more than this part of what
+was left before."""
+
 CLOSED_PLAIN = 4e-16
 """Positions of a mode in plain NumPy are closed at this part of the coordinates, and of one."""
 

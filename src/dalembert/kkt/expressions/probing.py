@@ -19,7 +19,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from dalembert.kkt.expressions.verdict import Conditioning
-from dalembert.kkt.limits import BUILT, CLOSED, FADED, NEARLY_IMPLIED, NEARLY_MASSLESS, PART, SINGULAR_STEP, SLACK
+from dalembert.kkt.limits import BUILT, FADED, NEARLY_IMPLIED, NEARLY_MASSLESS, PART, SINGULAR_STEP, SLACK
+from dalembert.kkt.manifold import onto_manifold
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.types import Array
 
@@ -199,15 +200,15 @@ def closest_closed(
     `linearised(q)` is the size of every coordinate (n,), the Jacobian (h, n) and the residuals (h,), both over the
     sizes of the residuals; `move` takes a step (n,).
     """
-    best, least = None, np.inf
-    for _ in range(CLOSING_STEPS):
+
+    def measured(q: Any) -> tuple[float, Callable[[], Array]]:
         d, J, phi = linearised(q)
-        size = np.abs(phi).max(initial=0.0)
-        if size < least:
-            best, least = q, size
-        if not CLOSED < size < np.inf or (size < SLACK and size > 0.5 * least and best is not q):
-            break
-        q = move(q, -d * (np.linalg.pinv(J * d, rcond=SINGULAR_STEP) @ phi))
+        return (
+            float(np.abs(phi).max(initial=0.0)),
+            lambda: -d * (np.linalg.pinv(J * d, rcond=SINGULAR_STEP) @ phi),
+        )
+
+    best, least = onto_manifold(q, measured, move, CLOSING_STEPS)
     return best if least <= SLACK else None
 
 

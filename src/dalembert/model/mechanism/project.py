@@ -12,8 +12,9 @@ All iterations of a mechanism onto its constraints are here, each for what is kn
     closed_before_compiling   Gauss-Newton steps with matrices from any source, before there is a kernel
     newton_step      one step in the plain norm, for a stage of a stepper whose compiled step fails
 
-Loops that steppers compile have a step of their own, and systems with known coordinates that of
-`simulate/equations/consistent.py`. Source: seed 000, sec. 3.
+Plain iterations but the first and the third are steps in the loop of `kkt/manifold.py`, as are those of systems with
+known coordinates (`simulate/equations/consistent.py`) and of large mechanisms; loops that steppers compile end by its
+rule. Source: seed 000, sec. 3.
 """
 
 from __future__ import annotations
@@ -26,7 +27,8 @@ import numpy as np
 
 from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, SolvabilityError
-from dalembert.kkt.limits import CLOSED, CLOSED_LOOP, CONTRADICTING, DOUBT, EPS, ROUNDING
+from dalembert.kkt.limits import CLOSED_LOOP, CONTRADICTING, DOUBT, EPS, ROUNDING
+from dalembert.kkt.manifold import onto_manifold
 from dalembert.model.mechanism.constraint_rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.status import Status
@@ -213,25 +215,23 @@ def least_open(survey: RankSurvey, q: Array) -> tuple[Array, float]:
     from scipy.linalg import solve_triangular
 
     holonomic = survey.holonomic
-    phi = survey.residual(q)
-    size = float(np.abs(phi).max(initial=0.0))
-    for _ in range(LEAST_SQUARES_STEPS):
-        if size <= CLOSED or not np.isfinite(size):
-            break
-        L, B = survey.rows(q)
-        B = survey.scaled(B)[holonomic]
-        y = phi * survey.sizes[holonomic] * survey.scales[holonomic]
-        U, s, Vt = np.linalg.svd(B, full_matrices=False)
-        damping = (size * float(s.max(initial=0.0))) ** 2
-        keep = s > EPS * s.max(initial=0.0)
-        gain = np.where(keep, s / np.where(keep, s**2 + damping, 1.0), 0.0)
-        trial = survey.m.integrate(q, -solve_triangular(L.T, Vt.T @ (gain * (U.T @ y)), lower=False))
-        phi = survey.residual(trial)
-        new = float(np.abs(phi).max(initial=0.0))
-        if not new < size:
-            break
-        q, size = trial, new
-    return q, size
+
+    def linearised(q: Array) -> tuple[float, Callable[[], Array]]:
+        phi = survey.residual(q)
+        size = float(np.abs(phi).max(initial=0.0))
+
+        def step() -> Array:
+            L, B = survey.rows(q)
+            y = phi * survey.sizes[holonomic] * survey.scales[holonomic]
+            U, s, Vt = np.linalg.svd(survey.scaled(B)[holonomic], full_matrices=False)
+            damping = (size * float(s.max(initial=0.0))) ** 2
+            keep = s > EPS * s.max(initial=0.0)
+            gain = np.where(keep, s / np.where(keep, s**2 + damping, 1.0), 0.0)
+            return -solve_triangular(L.T, Vt.T @ (gain * (U.T @ y)), lower=False)
+
+        return size, step
+
+    return onto_manifold(q, linearised, survey.m.integrate, LEAST_SQUARES_STEPS + 1, enough=np.inf)
 
 
 def closest(mechanism: Mechanism, q: Array, free: Array, t: float) -> Array:

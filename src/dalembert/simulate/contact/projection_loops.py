@@ -12,6 +12,7 @@ import numpy as np
 from dalembert.kernel.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
+from dalembert.kkt import manifold
 from dalembert.simulate.contact.memory import (
     ALONG,
     AT,
@@ -27,10 +28,10 @@ from dalembert.simulate.contact.memory import (
     TERMS,
 )
 from dalembert.simulate.contact.row_loops import entry, free_motions
-from dalembert.simulate.limits import CLOSED_MODE, DEPENDENT_ENTRY, LIGHT
+from dalembert.simulate.limits import CLOSED_MODE, DEPENDENT_ENTRY, HELPS, LIGHT, MOST_CLOSING
 
-MOST_CLOSING = 3
-"""Newton's steps onto positions at most."""
+goes_on = nested(manifold.goes_on)
+"""The rule by which Newton's method onto the rows ends, compiled."""
 
 
 @nested
@@ -86,7 +87,7 @@ def move_onto(w, t):
     if mode_counts[KEPT_ROWS] == 0 and not limbs:
         return SOUND
     rows, missing = np.zeros(m + W.shape[0] + 2 * n, np.int64), np.zeros(m + W.shape[0] + 2 * n)
-    change = np.zeros(n)
+    change, last = np.zeros(n), np.inf
     for _ in range(MOST_CLOSING):
         time[0] = t
         invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
@@ -103,8 +104,9 @@ def move_onto(w, t):
                 continue
             worst = max(worst, abs(missing[count]))
             count += 1
-        if worst <= CLOSED_MODE:
+        if not goes_on(worst, last, CLOSED_MODE, np.inf, HELPS):
             break
+        last = worst
         if not least_change(w, rows, count, missing, change):
             return SINGULAR
         copy_to(chart_base, q)

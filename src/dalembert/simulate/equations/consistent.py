@@ -12,6 +12,7 @@ hidden constraints of the index-3 form; the report names those that the given va
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -24,6 +25,7 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
 from dalembert.kkt.limits import DOUBT, SLACK
+from dalembert.kkt.manifold import onto_manifold
 from dalembert.kkt.rows import independent_rows
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.simulate.equations.formulation import KnownMotion
@@ -192,22 +194,24 @@ class Finder:
 
     def _positions(self, q0: Array, v0: Array, t: float, s: Array, p: Array, held: Array, given: list[Array]) -> Array:
         """Newton's method: each step is the least change, in the metric of q0, that satisfies the linearised rows."""
-        m, q, rows = self.motion, q0, self.motion.holonomic_rows
+        m, rows = self.motion, self.motion.holonomic_rows
         if not rows or negligible(given[5], given[2][rows], q0, START_ROUNDING):
             return q0
         W = metric(given[0][list(m.free), :])
-        A, phi = given[2][rows], given[5]
         known = self.rank(q0, t)
         under = {} if known is None else {"rank": known.positions, "sizes": known.scales[rows]}
-        for _ in range(MOST_ITERATIONS):
-            if not np.isfinite(phi).all() or negligible(phi, A, q, START_ROUNDING):
-                break
-            dq = least_change(W, A, q0 - q, -phi, held, **under)
-            q = q + dq / max(1.0, np.abs(dq).max())
+
+        def linearised(q: Array) -> tuple[float, Callable[[], Array]]:
             terms = self.terms(q, v0, t, s, p)
             A, phi = terms[2][rows], terms[5]
-            if np.abs(dq).max() <= START_ROUNDING * max(1.0, np.abs(q).max()):
-                break
+            return largest_part(phi, A, q), lambda: least_change(W, A, q0 - q, -phi, held, **under)
+
+        q, _ = onto_manifold(
+            q0, linearised, lambda q, dq: q + dq / max(1.0, np.abs(dq).max()), MOST_ITERATIONS, START_ROUNDING,
+            ACCEPTED_START,
+        )  # fmt: skip
+        terms = self.terms(q, v0, t, s, p)
+        A, phi = terms[2][rows], terms[5]
         close = np.zeros(len(rows)) if known is None else SLACK_OF_RANK * max(known.gap, SLACK) * known.sizes[rows]
         bad = np.flatnonzero(~fits(phi, A, q, ACCEPTED_START) & ~(np.abs(phi) <= close))
         if len(bad):
@@ -262,6 +266,13 @@ class Finder:
 def fits(residual: Array, A: Array, x: Array, share: float) -> Array:
     """Return which residuals are below a share of the sizes that enter them, |A| max(1, |x|)."""
     return np.abs(residual) <= share * np.abs(A).sum(axis=1) * max(1.0, np.abs(x).max(initial=0.0))
+
+
+def largest_part(residual: Array, A: Array, x: Array) -> float:
+    """Return the largest residual as a part of the sizes that enter it; infinite where one is no number."""
+    size = np.abs(A).sum(axis=1) * max(1.0, np.abs(x).max(initial=0.0))
+    parts = np.abs(residual) / np.where(size > 0.0, size, np.finfo(float).tiny)
+    return float(parts.max(initial=0.0)) if np.isfinite(parts).all() else np.inf
 
 
 def negligible(residual: Array, A: Array, x: Array, share: float) -> bool:

@@ -7,8 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.kernel.loops import inner, invoke, steady
+from dalembert.kkt import manifold
 from dalembert.simulate.equations.signals import set_signals
-from dalembert.simulate.limits import CLOSED
+from dalembert.simulate.limits import CLOSED, HELPS, MOST_CLOSING
 from dalembert.simulate.steppers.carried_loops import POSITIONS, RATES, REDUNDANT, accelerated, projected
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -82,10 +83,6 @@ FAILED_CALL = 1
 LAST_SOLVED, NOT_FINITE = 4, 10
 """Largest `Status` with an answer, and that of data which are not finite."""
 
-MOST_CLOSING = 6
-"""Steps of Newton's method at most; one or two are usual."""
-
-
 SPARE = 10
 """Rows of `Now.spare`: 0 to 3 of `evaluate_closed`, the others of samples between steps."""
 
@@ -113,6 +110,10 @@ class RungeKuttaPair(NamedTuple):
     more_a: np.ndarray  # further stages for states inside a step
     more_c: np.ndarray
     dense: np.ndarray  # (all stages, degree): y(s) = y0 + h sum_kp dense[k, p] s^(p+1) K_k
+
+
+goes_on = inner(manifold.goes_on)
+"""The rule by which Newton's method onto the constraints ends, compiled."""
 
 
 @inner
@@ -210,7 +211,7 @@ def close(work):
             total += work.correction[i]
         if not np.isfinite(total):
             return NON_FINITE
-        if worst <= CLOSED or worst > 0.5 * last:
+        if not goes_on(worst, last, CLOSED, np.inf, HELPS):
             break
         last = worst
         put(work.base, work.q)
