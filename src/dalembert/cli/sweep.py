@@ -66,14 +66,14 @@ class SweepCommand:
         store = self.output if self.output is not None and self.output.suffix == ".zarr" else None
         if store is None:
             writable(self.output, (".csv", ".zarr"), "-o")
-        given = values_by_name(self.over)
+        values = values_by_name(self.over)
         scene = scene_of(self.file, self.set, self.packages)
         if store is not None and store.exists():
             table = resume_sweep(scene, store, self.processes)
         else:
             draws = {"runs": self.runs, "seed": self.seed, "design": self.design}
             with blamed_on(typed("--over", self.over)):
-                table = sweep(scene, given or None, **draws, to=store, executor=self.processes)
+                table = sweep(scene, values or None, **draws, to=store, executor=self.processes)
         if self.output is not None and store is None:
             table.to_csv(self.output)
         if self.json:

@@ -224,7 +224,7 @@ class Warm:
             environment["NUMBA_CPU_NAME"] = level
             environment["NUMBA_CPU_FEATURES"] = ",".join(f"+{word}" for word in features)
             before = f"loop_cache.building.append({str(folder_below(self.shipped.resolve()))!r})"
-        left = list(names)
+        pending = list(names)
         with TemporaryFile("w+") as errors:
             command = [sys.executable, "-c", IN_TURN.format(before=before)]
             with Popen(command, stdin=PIPE, stdout=PIPE, stderr=errors, text=True, env=environment) as process:
@@ -234,11 +234,11 @@ class Warm:
                 process.stdin.close()
                 for line in process.stdout:
                     run = EntryRun(*json.loads(line))
-                    left.remove(run.name)
+                    pending.remove(run.name)
                     note(run)
             errors.seek(0)
             last = (errors.read().strip().splitlines() or ["failed"])[-1]
-        for name in left:  # the process ended before them
+        for name in pending:  # the process ended before them
             note(EntryRun(name, last, {}, (), 0.0))
 
     def _folders(self) -> dict[str, str]:

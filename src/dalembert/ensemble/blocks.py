@@ -125,8 +125,8 @@ def empty_arrays(job: StudyJob, count: int) -> dict[str, Array]:
         "end_time": np.full(count, np.nan), "event_count": np.zeros(count, np.int64),
         "steps": np.zeros(count, np.int64),
     }  # fmt: skip
-    for name, each in job.design.variables.items():
-        arrays[f"inputs/{name}"] = np.full((count, *each.shape), np.nan)
+    for name, variable in job.design.variables.items():
+        arrays[f"inputs/{name}"] = np.full((count, *variable.shape), np.nan)
     for name, shape in job.shapes.items():
         arrays[f"kept/{name}"] = np.full((count, *shape), np.nan)
     return arrays
@@ -201,7 +201,7 @@ def reason_text(row: Array) -> str:
 
 def with_shapes(job: StudyJob) -> StudyJob:
     """Return the job with the shapes of what is kept, from the first run that reaches its end."""
-    if job.shapes.keys() == {each.name for each in job.keep}:
+    if job.shapes.keys() == {keeper.name for keeper in job.keep}:
         return job
     reasons = []
     for i in range(min(PILOTS, job.runs)):

@@ -75,14 +75,14 @@ class Design:
             raise ModelError(
                 f"design={kind!r} is not one of {', '.join(map(repr, DESIGNS))}", near=near_matches(str(kind), DESIGNS)
             )
-        axes = [name for name, each in variables.items() if each.count]
+        axes = [name for name, variable in variables.items() if variable.count]
         size = int(np.prod([variables[name].count for name in axes], dtype=object)) if axes else 1
         strided, stride = dict(variables), size
         for name in axes:  # the last list varies fastest
             stride //= variables[name].count
             strided[name] = replace(variables[name], stride=stride)  # pyright: ignore[reportCallIssue]
         if runs is None:
-            lists = [len(each.rows) for each in variables.values() if isinstance(each, ListedVariable)]
+            lists = [len(variable.rows) for variable in variables.values() if isinstance(variable, ListedVariable)]
             if not lists:
                 raise ModelError("runs= is needed: the number of runs, where no lists of values say it")
             runs = max(size, *lists)
@@ -91,7 +91,7 @@ class Design:
         return found
 
     def _refuse(self) -> None:
-        drawn = [name for name, each in self.variables.items() if isinstance(each, DrawnVariable)]
+        drawn = [name for name, variable in self.variables.items() if isinstance(variable, DrawnVariable)]
         if drawn and self.kind != "random":
             raise UnsupportedError(f'{drawn[0]!r} is drawn by a function, which needs design="random"')
         if self.kind == "latin" and self.runs * max(self.dimensions, 1) > MOST_LATIN:
@@ -100,7 +100,7 @@ class Design:
                 'take design="sobol", whose points are as even'
             )
         if self.kind == "saltelli":
-            if any(isinstance(each, ListedVariable) for each in self.variables.values()):
+            if any(isinstance(variable, ListedVariable) for variable in self.variables.values()):
                 raise UnsupportedError('design="saltelli" takes distributions, not lists')
             if not self.dimensions or self.runs % (self.dimensions + 2):
                 raise ModelError(
@@ -111,17 +111,17 @@ class Design:
     @property
     def dimensions(self) -> int:
         """Numbers of all variables together."""
-        return sum(each.dimensions for each in self.variables.values())
+        return sum(variable.dimensions for variable in self.variables.values())
 
     def draw(self, first: int, stop: int) -> dict[str, Array]:
         """Return the values of runs first ... stop - 1 by variable, (N, *shape)."""
         index = np.arange(first, stop)
         if self.kind == "random":
-            return {name: self._drawn(name, each, index) for name, each in self.variables.items()}
+            return {name: self._drawn(name, variable, index) for name, variable in self.variables.items()}
         u, found, at = self._points(first, stop), {}, 0
-        for name, each in self.variables.items():
-            found[name] = each.values(u[:, at : at + each.dimensions], index)
-            at += each.dimensions
+        for name, variable in self.variables.items():
+            found[name] = variable.values(u[:, at : at + variable.dimensions], index)
+            at += variable.dimensions
         return found
 
     def _drawn(self, name: str, each: StudyInput, index: Array) -> Array:
@@ -163,8 +163,8 @@ class Design:
 
     def described(self) -> dict[str, Any]:
         """Return the design as plain data, functions left out by name."""
-        functions = [name for name, each in self.variables.items() if isinstance(each, DrawnVariable)]
-        named = {name: each.described() for name, each in self.variables.items() if name not in functions}
+        functions = [name for name, variable in self.variables.items() if isinstance(variable, DrawnVariable)]
+        named = {name: variable.described() for name, variable in self.variables.items() if name not in functions}
         return {
             "kind": self.kind, "seed": self.seed, "runs": self.runs, "variables": named, "functions": functions,
             "order": list(self.variables),

@@ -266,7 +266,7 @@ def described(job: StudyJob) -> dict[str, Any]:
     """Return a study as plain data, for its store."""
     return {
         "schema": SCHEMA, "versions": job.versions, "block": job.block, "record_events": job.record_events,
-        "design": job.design.described(), "keep": [each.described() for each in job.keep],
+        "design": job.design.described(), "keep": [keeper.described() for keeper in job.keep],
         "shapes": {name: list(shape) for name, shape in job.shapes.items()},
         "experiment": job.experiment.described(), "kind": type(job.experiment).__name__,
     }  # fmt: skip

@@ -90,7 +90,7 @@ class Study:
     @property
     def kept(self) -> tuple[str, ...]:
         """Names of what was kept of the runs."""
-        return tuple(each.name for each in self.job.keep)
+        return tuple(keeper.name for keeper in self.job.keep)
 
     @property
     def path(self) -> Path | None:
@@ -128,7 +128,7 @@ class Study:
 
     def times(self, name: str) -> Array | None:
         """Return the times of what was kept at times, (T,), else None."""
-        return next((each.times for each in self.job.keep if each.name == name), None)
+        return next((keeper.times for keeper in self.job.keep if keeper.name == name), None)
 
     def arrays(self) -> dict[str, Array]:
         """Return all arrays by the names that they have in a store."""
@@ -219,8 +219,8 @@ class Study:
         if y.ndim != 1:
             raise ModelError(f"Sobol indices are those of one number; {name!r} has shape {y.shape[1:]}")
         labels = []
-        for word, each in design.variables.items():
-            labels += [word] if each.dimensions == 1 else [f"{word}[{k}]" for k in range(each.dimensions)]
+        for word, variable in design.variables.items():
+            labels += [word] if variable.dimensions == 1 else [f"{word}[{k}]" for k in range(variable.dimensions)]
         return sobol_indices(y, self.succeeded, labels, design.seed, confidence)
 
     def plot(self, what: Any = None, file: str | Path | None = None) -> Any:

@@ -125,7 +125,7 @@ def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, Stu
         advice = f"--over NAME=FIRST:LAST:COUNT with one of {known}" if known else NO_PARAMETERS
         raise ModelError(f"{words}; {advice}", scene.path)
     values: Mapping[str, Any] = given if given is not None else table.parameters if table is not None else {}
-    found: dict[str, StudyInput] = {}
+    inputs: dict[str, StudyInput] = {}
     for name, each in values.items():
         if given is None and scene.content.parameters:
             with scene.at("sweep", "parameters", name):
@@ -136,8 +136,8 @@ def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, Stu
                 each = _in_file(each)
         if isinstance(each, Sequence) and not len(each):
             raise ModelError(f"the sweep over {name!r} has no values", scene.source("sweep"))
-        found[name] = each if isinstance(each, StudyInput) else ListedVariable(rows=np.array(each, float))
-    return found
+        inputs[name] = each if isinstance(each, StudyInput) else ListedVariable(rows=np.array(each, float))
+    return inputs
 
 
 def _in_file(table: RangeTable) -> StudyInput | Sequence[float]:
@@ -168,8 +168,8 @@ def sweep_job(
     points = Design.of(design, seed, runs, variables)
     table = scene.content.sweep
     measures = {} if table is None else table.measure
-    keep = tuple(Keeper(name, each.of, each.take, norm=True) for name, each in measures.items())
-    job = StudyJob(SceneExperiment(scene), points, keep, {each.name: () for each in keep})
+    keep = tuple(Keeper(name, measure.of, measure.take, norm=True) for name, measure in measures.items())
+    job = StudyJob(SceneExperiment(scene), points, keep, {keeper.name: () for keeper in keep})
     first = job.outcome(0) if keep else None
     if first is not None and first.run is not None:
         with scene.at("sweep", "measure"):

@@ -213,14 +213,14 @@ def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -
     from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
 
     m, unit = run.moving, np.eye(run.moving.nv)
-    found: dict[str, tuple[Array, Any]] = {f"friction of {x}": (unit[[j]], False) for j, x in enumerate(m.coordinates)}
+    rows: dict[str, tuple[Array, Any]] = {f"friction of {x}": (unit[[j]], False) for j, x in enumerate(m.coordinates)}
     for name, (j, near) in limits_reached(run, q).items():
         closed = modes[:, run.contacts.index(name)] != int(Mode.OPEN)
-        found[name] = unit[[j]], closed | (near & (np.abs(v[:, j]) <= RESTING))
+        rows[name] = unit[[j]], closed | (near & (np.abs(v[:, j]) <= RESTING))
     _, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
-    for one in rubbing:
-        found[one.name] = rubbing_rows(m, one).at(m, q), isinstance(one, Coulomb)
-    return found
+    for rubbing_contact in rubbing:
+        rows[rubbing_contact.name] = rubbing_rows(m, rubbing_contact).at(m, q), isinstance(rubbing_contact, Coulomb)
+    return rows
 
 
 def rubbing_hinges(run: Trajectory) -> dict[str, LoopMotion]:
@@ -230,7 +230,7 @@ def rubbing_hinges(run: Trajectory) -> dict[str, LoopMotion]:
     _, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
     if not isinstance(run.moving, Mechanism):
         return {}
-    several = {one.name: rubbing_rows(run.moving, one).hinge for one in rubbing}
+    several = {rubbing_contact.name: rubbing_rows(run.moving, rubbing_contact).hinge for rubbing_contact in rubbing}
     return {name: hinge for name, hinge in several.items() if hinge is not None}
 
 

@@ -112,11 +112,11 @@ def choose(
     if decays > STIFF and numbers["step"] is None:
         from dalembert.simulate.steppers.stiff import unsuited
 
-        said = f"stiff: the fastest motion shrinks by e^{decays:.1e} in the run"
+        verdict = f"stiff: the fastest motion shrinks by e^{decays:.1e} in the run"
         why = unsuited(system)
         if not why:
-            return "bdf", f"{said}; backward differentiation in the stabilised form"
-        return "dop853", f"{said}, but implicit steppers do not take it: {why}"
+            return "bdf", f"{verdict}; backward differentiation in the stabilised form"
+        return "dop853", f"{verdict}, but implicit steppers do not take it: {why}"
     steps = 0.0 if numbers["step"] is None else numbers["duration"] / numbers["step"]
     if law.kind == "none" and numbers["rtol"] >= LOOSE and steps >= LONG:
         from dalembert.simulate.steppers.variational import unsuited as not_variational
@@ -134,7 +134,7 @@ def rubbing_contacts(system: Any, friction: bool = True) -> tuple[str, ...]:
     """Return the names of contacts with dry friction that a system has by itself; of a mechanism: its joints."""
     given = getattr(system, "given", None)
     if given is not None:
-        return tuple(one.name for one in (*given.contacts, *getattr(given, "unilateral", ())))
+        return tuple(contact.name for contact in (*given.contacts, *getattr(given, "unilateral", ())))
     limits = zip(system.coordinates, system.friction, strict=True) if friction else ()
     return tuple(name for name, limit in limits if limit > 0.0)
 
@@ -152,7 +152,7 @@ def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[st
         return "hybrid", f"{some} and massless limbs: from event to event, limbs held in the air"
     if rubbing:
         return "hybrid", f"{some}, {rubbing[0].name!r} with dry friction: from event to event, stick and slip located"
-    if any(isinstance(each.ground, Heightfield) and each.ball and each.ball.radius > 0.0 for each in pairs):
+    if any(isinstance(pair.ground, Heightfield) and pair.ball and pair.ball.radius > 0.0 for pair in pairs):
         return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges"
     if count <= FEW and numbers["step"] is None:
         return "hybrid", f"{some}: from event to event, every impact located"
@@ -437,14 +437,14 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     refuse_negative_mass(moving, q, v, float(t))
     reason += contradiction(moving, q, float(t))
     ignored = ignored_data(moving, contacts, law.kind != "none", "" if friction else "friction=False")
-    reason = "; ".join([reason, *(each.sentence.split(";")[0] for each in ignored if each.kind == SHAPES)])
+    reason = "; ".join([reason, *(effect.sentence.split(";")[0] for effect in ignored if effect.kind == SHAPES)])
     breaks = checked_breaks(given["breaks"])
     settings = RunSettings(chosen, reason, float(t), largest_step=largest, breaks=breaks, friction=friction, **numbers)
-    found, function, callables = watches(moving, given["events"])
-    session = Session(moving, settings, law, q, v, found, function, callables, on_step)
+    watches_of_run, function, callables = watches(moving, given["events"])
+    session = Session(moving, settings, law, q, v, watches_of_run, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
     acts = friction and chosen in WITH_CONTACTS
-    session.ignored = [each for each in ignored if each.kind != FRICTION or not acts]
+    session.ignored = [effect for effect in ignored if effect.kind != FRICTION or not acts]
     return session
 
 
@@ -466,7 +466,7 @@ def _refuse_unknown(system: Any, method: str, friction: bool, contacts: Any, opt
     if not options:
         return
     parameters = signature(METHODS[method]()).parameters
-    if any(each.kind is each.VAR_KEYWORD for each in parameters.values()):
+    if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return  # what the method hands on, that takes or refuses
     of_method = [name for name in parameters if name != "session"]
     known = [name for name in signature(simulate).parameters if name not in ("system", "options")]
@@ -533,8 +533,8 @@ def _ask_witness(session: Session) -> None:
         return
     broken = broken_balance(trajectory_of(session))
     if broken:
-        said = "the end was reached, but " if session.status == "completed" else f"{session.message}; but "
-        session.stop("inaccurate", said + broken)
+        prefix = "the end was reached, but " if session.status == "completed" else f"{session.message}; but "
+        session.stop("inaccurate", prefix + broken)
 
 
 def _name_passages(session: Session) -> None:

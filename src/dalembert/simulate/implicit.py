@@ -213,8 +213,8 @@ def _session_of(
 def asked_events(events: Any) -> list[Event]:
     """Return what a user gives for `events=` as `Event`s with names."""
     return [
-        Event(getattr(each, "g", each), getattr(each, "terminal", False), getattr(each, "direction", 0.0), str(name))
-        for name, each in named_events(events)
+        Event(getattr(g, "g", g), getattr(g, "terminal", False), getattr(g, "direction", 0.0), str(name))
+        for name, g in named_events(events)
     ]
 
 
@@ -282,8 +282,8 @@ class ImplicitRun:
     def _count_down(self, asked: Any) -> None:
         """Tell the events how many of their zeros are left until they end the run."""
         events = [
-            replace(each, terminal=max(1, int(each.terminal) - int(done))) if int(each.terminal) > 1 else each
-            for each, done in zip(asked.events, self.done, strict=True)
+            replace(event, terminal=max(1, int(event.terminal) - int(done))) if int(event.terminal) > 1 else event
+            for event, done in zip(asked.events, self.done, strict=True)
         ]
         self.problem.events = replace(asked, events=tuple(events))
 
@@ -295,14 +295,14 @@ class ImplicitRun:
         zeros = sorted((float(at), k) for k in range(len(self.names)) for at in result.t_events[k])
         way = [EventRecord(at, self.names[k], k, "", _way(self.problem, result, k, at)) for at, k in zeros]
         session.events += way
-        self.done = self.done + np.array([len(each) for each in result.t_events], int)
+        self.done = self.done + np.array([len(times) for times in result.t_events], int)
         session.steps += result.statistics.steps
         session.rejected += result.statistics.rejections
         session.evaluations += result.statistics.evaluations
         block = {name: rows[1:] if again else rows for name, rows in samples_of(self.problem, result).items()}
-        both, kept = result.sol.x[-1], sum(len(each["t"]) for each in session.blocks) + len(block["t"])
+        both, count = result.sol.x[-1], sum(len(samples["t"]) for samples in session.blocks) + len(block["t"])
         n = len(both) // 2
-        point = {"time": np.array([t]), "x": both[:n], "rates": both[n:], "zeros": self.done, "kept": np.array([kept])}
+        point = {"time": np.array([t]), "x": both[:n], "rates": both[n:], "zeros": self.done, "kept": np.array([count])}
         session.add(block, {name: np.array(array, float) for name, array in point.items()})
 
     def _end(self, result: Result) -> None:
@@ -322,32 +322,32 @@ def _joined(results: Sequence[Result]) -> Result:
     if len(results) == 1:
         return results[0]
     first, last = results[0], results[-1]
-    again = [k > 0 and each.t.size > 0 and each.t[0] == each.sol.t[0] for k, each in enumerate(results)]
+    again = [k > 0 and block.t.size > 0 and block.t[0] == block.sol.t[0] for k, block in enumerate(results)]
     counted = [f.name for f in fields(Statistics) if f.name != "orders"]
-    totals = {name: sum(getattr(each.statistics, name) for each in results) for name in counted}
+    totals = {name: sum(getattr(block.statistics, name) for block in results) for name in counted}
     orders: dict[int, int] = {}
-    for each in results:
-        for order, count in each.statistics.orders.items():
+    for block in results:
+        for order, count in block.statistics.orders.items():
             orders[order] = orders.get(order, 0) + count
-    offsets = [0, *accumulate(len(each.sol.t) for each in results)]
-    parts = [each.sol.rates for each in results if each.sol.rates is not None]
+    offsets = [0, *accumulate(len(block.sol.t) for block in results)]
+    parts = [block.sol.rates for block in results if block.sol.rates is not None]
     rates = np.concatenate(parts) if parts else None
     sol = DenseOutput(
-        np.concatenate([each.sol.t for each in results]), np.concatenate([each.sol.x for each in results]),
-        np.concatenate([each.sol.order for each in results]),
-        np.concatenate([each.sol.begins + offset for each, offset in zip(results, offsets, strict=False)]),
+        np.concatenate([block.sol.t for block in results]), np.concatenate([block.sol.x for block in results]),
+        np.concatenate([block.sol.order for block in results]),
+        np.concatenate([block.sol.begins + offset for block, offset in zip(results, offsets, strict=False)]),
         rates, first.sol.columns,
     )  # fmt: skip
 
     def together(part: Callable[[Result], Array], axis: int) -> Array:
-        cut = [part(each)[..., int(skip) :] for each, skip in zip(results, again, strict=True)]
+        cut = [part(block)[..., int(skip) :] for block, skip in zip(results, again, strict=True)]
         return np.concatenate(cut, axis=axis)
 
     return replace(
-        last, t=together(lambda each: each.t, 0), y=together(lambda each: each.y, 1),
-        rates=together(lambda each: each.rates, 1), sol=sol,
-        t_events=[np.concatenate(parts) for parts in zip(*(each.t_events for each in results), strict=True)],
-        y_events=[np.concatenate(parts) for parts in zip(*(each.y_events for each in results), strict=True)],
+        last, t=together(lambda block: block.t, 0), y=together(lambda block: block.y, 1),
+        rates=together(lambda block: block.rates, 1), sol=sol,
+        t_events=[np.concatenate(parts) for parts in zip(*(block.t_events for block in results), strict=True)],
+        y_events=[np.concatenate(parts) for parts in zip(*(block.y_events for block in results), strict=True)],
         statistics=Statistics(**totals | {"restarts": totals["restarts"] + len(results) - 1}, orders=orders),
         start=first.start,
     )  # fmt: skip

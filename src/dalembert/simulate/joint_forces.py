@@ -267,7 +267,7 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
     examined = ~closed | (free is not None)
     outer = outer_forces(m, run.q, loads)
     forces = replace(known, external=outer, contacts=free, torques=hinge_torques(run)).joint_forces()
-    base = {each.name: getattr(forces, each.name) for each in fields(JointForces)}
+    base = {field_.name: getattr(forces, field_.name) for field_ in fields(JointForces)}
     history = JointForceHistory(**base, t=run.t, contacts=loads, units=units, examined=examined)._seen()
     alone = history.contacts_unique
     if alone.all():

@@ -103,7 +103,7 @@ def new_figure(width: float = 7.0, height: float = 4.0) -> Any:
 
 def phases(run: Trajectory) -> list[tuple[float, float, tuple[str, ...]]]:
     """Return (start, end, contacts) of every phase: those that stick, where friction is dry; else those that touch."""
-    found: list[tuple[float, float, tuple[str, ...]]] = []
+    spans: list[tuple[float, float, tuple[str, ...]]] = []
     dry = run.columns is not None
     for s in range(run.t.size - 1):
         active = tuple(
@@ -113,11 +113,11 @@ def phases(run: Trajectory) -> list[tuple[float, float, tuple[str, ...]]]:
         )
         if run.t[s + 1] == run.t[s]:
             continue
-        if found and found[-1][2] == active:
-            found[-1] = (found[-1][0], float(run.t[s + 1]), active)
+        if spans and spans[-1][2] == active:
+            spans[-1] = (spans[-1][0], float(run.t[s + 1]), active)
         else:
-            found.append((float(run.t[s]), float(run.t[s + 1]), active))
-    return found
+            spans.append((float(run.t[s]), float(run.t[s + 1]), active))
+    return spans
 
 
 def shade(axes: Any, run: Trajectory, named: bool = True) -> None:
@@ -323,8 +323,8 @@ def _by_unit(quantity: str, times: Array, found: Sequence[Column]) -> list[Diagr
 def _quantity(word: str, quantity: str) -> Callable[[Trajectory], list[Diagram]]:
     def charts(run: Trajectory) -> list[Diagram]:
         suffix = {"velocities": ".v", "accelerations": ".a"}.get(word, "")
-        times, found = smooth(run, word, QUANTITIES[word](run))
-        return _by_unit(quantity, times, [Column(c.name.removesuffix(suffix), c.unit, c.values) for c in found])
+        times, columns = smooth(run, word, QUANTITIES[word](run))
+        return _by_unit(quantity, times, [Column(c.name.removesuffix(suffix), c.unit, c.values) for c in columns])
 
     return charts
 
@@ -368,18 +368,20 @@ def figure_of_chart(chart: Diagram) -> Any:
 
 
 def _reactions(run: Trajectory) -> list[Diagram]:
-    found = QUANTITIES["reactions"](run)
+    columns = QUANTITIES["reactions"](run)
     if run.contacts and run.columns is None:
-        found += [Column(f"{c.name}: force", c.unit, c.values) for c in _sizes(run)]
-    return _by_unit("reaction", *smooth(run, "reactions", found))
+        columns += [Column(f"{c.name}: force", c.unit, c.values) for c in _sizes(run)]
+    return _by_unit("reaction", *smooth(run, "reactions", columns))
 
 
 def _energy(run: Trajectory) -> list[Diagram]:
     wanted = {"kinetic energy": "kinetic", "potential energy": "potential", "energy": "total", "work": "work",
               "heat": "heat"}  # fmt: skip
-    found = [c for c in QUANTITIES["energy"](run) if c.name not in ("work", "heat") or np.ptp(c.values)]
-    times, found = smooth(run, "energy", found)
-    return [Diagram("energy", "J", tuple(Column(wanted[c.name], "J", c.values) for c in found), (times,) * len(found))]
+    columns = [c for c in QUANTITIES["energy"](run) if c.name not in ("work", "heat") or np.ptp(c.values)]
+    times, columns = smooth(run, "energy", columns)
+    return [
+        Diagram("energy", "J", tuple(Column(wanted[c.name], "J", c.values) for c in columns), (times,) * len(columns))
+    ]
 
 
 def _residuals(run: Trajectory) -> list[Diagram]:
@@ -404,13 +406,13 @@ def _portrait(run: Trajectory) -> list[Diagram]:
         plain = [(i, i, name) for i, name in enumerate(run.coordinates)]
     q, v = (np.column_stack([c.values for c in smooth(run, word, QUANTITIES[word](run))[1]] or [run.t])
             for word in ("coordinates", "velocities"))  # fmt: skip
-    found = []
+    columns = []
     for unit in dict.fromkeys(units[j] for _, j, _ in plain):
         group = [(i, j, name) for i, j, name in plain if units[j] == unit][:MOST_LINES]
         lines = tuple(Column(name, unit, v[:, j]) for _, j, name in group)
         label, rate = (f"coordinate, {unit}", f"{unit}/s") if unit else ("coordinate", "")
-        found.append(Diagram("velocity", rate, lines, tuple(q[:, i] for i, _, _ in group), label))
-    return found or [Diagram("velocity", "", across=(), across_label="coordinate")]
+        columns.append(Diagram("velocity", rate, lines, tuple(q[:, i] for i, _, _ in group), label))
+    return columns or [Diagram("velocity", "", across=(), across_label="coordinate")]
 
 
 def _steps(run: Trajectory) -> list[Diagram]:

@@ -178,12 +178,12 @@ class Problem:
         m = self.motion
         if m is None:
             return {}
-        found = {}
+        values = {}
         for i, (value, rate, _) in m.given.items():
-            found |= {m.system.coordinates[i]: value, f"{m.system.coordinates[i]}'": rate}
+            values |= {m.system.coordinates[i]: value, f"{m.system.coordinates[i]}'": rate}
         controls = [str(s) for s in ca.vertsplit(m.system.symbols.u)] if m.system.symbols.u.numel() else []
-        found |= {controls[i]: value for i, value in m.driven.items()}
-        return {name: self._function_of_time(e) for name, e in found.items()}
+        values |= {controls[i]: value for i, value in m.driven.items()}
+        return {name: self._function_of_time(e) for name, e in values.items()}
 
     def _function_of_time(self, expression: ca.SX) -> Any:
         f = ca.Function("known", [self.dae.time, self.signals.column], [expression])
@@ -234,7 +234,7 @@ class Problem:
     @property
     def is_compiled(self) -> bool:
         """Whether an integration has already planned and compiled."""
-        return any(each._compiled is not None for _, each in self._variants.items())
+        return any(variant._compiled is not None for _, variant in self._variants.items())
 
     def integrate_many(self, t_span: Any, q: Any, v: Any = None, threads: int = 1, **options: Any) -> list[Result]:
         """Integrate a batch of starts, (N, n) each, in threads without the interpreter lock; one result per start."""
@@ -321,5 +321,5 @@ class Problem:
 
 def integrate(system: Any, t_span: Any, q: Any = None, v: Any = None, **options: Any) -> Result:
     """Integrate a system once; options are those of `Problem` and of `Problem.integrate`."""
-    own = {k: options.pop(k) for k in ("formulation", "known", "time", "events", "parameters") if k in options}
-    return Problem(system, **own).integrate(t_span, q, v, **options)
+    of_problem = {k: options.pop(k) for k in ("formulation", "known", "time", "events", "parameters") if k in options}
+    return Problem(system, **of_problem).integrate(t_span, q, v, **options)

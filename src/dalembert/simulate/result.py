@@ -224,12 +224,12 @@ def _part(problem: Problem, t: Array, x: Array) -> Array:
     K[:, :n, :nf], K[:, :n, nf : nf + nt], K[:, :n, nf + nt :] = M, effect, full.transpose(0, 2, 1)
     K[:, n:, :nf] = A
     good = np.isfinite(K).all(axis=(1, 2)) & np.isfinite(bias).all(axis=1) & np.isfinite(drift).all(axis=1)
-    found = np.full((N, nf + nt + count), np.nan)
-    found[good] = _solved(K[good], -np.concatenate([bias, drift], axis=1)[good], nf)
+    values = np.full((N, nf + nt + count), np.nan)
+    values[good] = _solved(K[good], -np.concatenate([bias, drift], axis=1)[good], nf)
     if count and good.any():
         across = full[good].transpose(0, 2, 1)
-        found[good, nf + nt :] = _least_norm(across, found[good, nf + nt :])
-    return found
+        values[good, nf + nt :] = _least_norm(across, values[good, nf + nt :])
+    return values
 
 
 def _under(known: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> Array:
@@ -245,8 +245,8 @@ def _solved(K: Array, b: Array, first: int) -> Array:
     scaled = rows[..., :, None] * K * cols[..., None, :]
     inverse = np.linalg.pinv(scaled, rcond=DOUBT)
     x = cols * np.einsum("nij,nj->ni", inverse, rows * b)
-    kept = np.einsum("nij,nji->ni", inverse[:, :first], scaled[:, :, :first])  # diagonal of K^+ K
-    x[(np.abs(kept - 1.0) > np.sqrt(DOUBT)).any(axis=1), :first] = np.nan
+    shares = np.einsum("nij,nji->ni", inverse[:, :first], scaled[:, :, :first])  # diagonal of K^+ K
+    x[(np.abs(shares - 1.0) > np.sqrt(DOUBT)).any(axis=1), :first] = np.nan
     return x
 
 

@@ -107,15 +107,15 @@ class CompiledRun:
         option = self.option._replace(most_steps=max(self.option.most_steps - totals.counts["steps"], 0))
         with interruptible() as keyboard:
             option = option._replace(keyboard=keyboard)
-            mesh, found = self.advance(work, state, option, self.tables, np.empty((FIRST_ROWS, 2 + 2 * len(x))))
+            mesh, zeros = self.advance(work, state, option, self.tables, np.empty((FIRST_ROWS, 2 + 2 * len(x))))
         opened = None if self.watch is None else self.watch.opened(mesh, self.settings, low, high)
         if opened is not None:
             good = max(opened.row, 1)
             state[0].steps -= len(mesh) - good
             mesh = mesh[:good]
-            found = found[(found[:, 1] - mesh[-1, 0]) * (end - begin) <= 0.0]
+            zeros = zeros[(zeros[:, 1] - mesh[-1, 0]) * (end - begin) <= 0.0]
             state[0].t, state[0].status = mesh[-1, 0], ROW_OPENED
-        totals.add(mesh, found, state[0])
+        totals.add(mesh, zeros, state[0])
         return opened
 
 
@@ -129,12 +129,12 @@ def stepper(problem: Problem, settings: Settings, work: ImplicitWork) -> tuple[C
         return ida_stepper(problem, settings), None
     from dalembert.simulate.steppers.radau import radau, run_radau
 
-    extra, kept = problem.radau.work(work)
+    extra, memory_of_call = problem.radau.work(work)
 
     def advance(work: ImplicitWork, state: Array, option: Option, tables: Tables, mesh: Array) -> tuple[Array, Array]:
         return run_radau(work, extra, state, option, tables, mesh, radau())
 
-    return advance, kept
+    return advance, memory_of_call
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -223,11 +223,11 @@ def ending(totals: Totals, problem: Problem, callbacks: InputCallbacks) -> str:
     """Say how the integration ended, and if badly, where and why."""
     status, s = totals.status, totals.last
     count = totals.counts["unresolved"]
-    said = UNRESOLVED.format(count=count) if count else ""
+    warning = UNRESOLVED.format(count=count) if count else ""
     if status == DONE:
-        return f"the end was reached{said}"
+        return f"the end was reached{warning}"
     if status == STOPPED:
-        return f"stopped by an event at t = {s['t']:.9g}{said}"
+        return f"stopped by an event at t = {s['t']:.9g}{warning}"
     where = f"at t = {s['t']:.9g}"
     if callbacks.error is not None:
         return f"{_told(callbacks.error)} ({where})"

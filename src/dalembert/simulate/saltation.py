@@ -129,7 +129,7 @@ class SaltationExpressions:
 
     def function(self, name: str, more: Sequence[ca.SX], outputs: Sequence[ca.SX]) -> Callable[..., list[Array]]:
         """Return t, q, v, tau, *more (K, .) -> outputs (K, rows, columns) of a batch."""
-        s, given = self.symbols, self.numbers()
+        s, numbers = self.symbols, self.numbers()
         rest = [s["friction"], s["restitution"], *([s["parameters"]] if "parameters" in s else [])]
         made = ca.Function(
             name, [s["t"], s["q"], s["v"], s["tau"], *more, *rest], [ca.vec(ca.densify(x)) for x in outputs]
@@ -138,7 +138,7 @@ class SaltationExpressions:
 
         def call(*inputs: Array) -> list[Array]:
             count = len(inputs[0])
-            columns = [np.reshape(x, (count, -1)).T for x in inputs] + [np.tile(x[:, None], count) for x in given]
+            columns = [np.reshape(x, (count, -1)).T for x in inputs] + [np.tile(x[:, None], count) for x in numbers]
             results = made.map(count).call([ca.DM(x) for x in columns])
             return [
                 np.array(x).reshape((shape[1], shape[0], count)).transpose(2, 1, 0)
@@ -377,19 +377,19 @@ class ContactVariation:
         run, n = self.run, self.n
         before, after = self._acceleration(k), self._acceleration(k + 1)
         moved = float(np.abs(run.v[k + 1] - run.v[k]).max(initial=0.0))
-        one, none = np.eye(2 * n), np.zeros((2 * n, self.p))
+        identity, none = np.eye(2 * n), np.zeros((2 * n, self.p))
         if moved > NO_JUMP * max(1.0, float(np.abs(run.v[k]).max(initial=0.0))):
             struck = self._struck(k)
             gap, gap_p = self._gap(k, struck)
             reset, reset_p = self._impact(k, struck)
-            DR, R_p = one.copy(), none.copy()
+            DR, R_p = identity.copy(), none.copy()
             DR[n:], R_p[n:] = reset, reset_p
             return self._saltation(k, (before, after), (DR, R_p), gap, gap_p)
         change = float(np.abs(after - before).max(initial=0.0))
         if change <= NO_JUMP * max(1.0, float(np.abs(before).max(initial=0.0))):
-            return Jump(one, none, np.full(2 * n + self.p, np.nan))  # the guard does not count
+            return Jump(identity, none, np.full(2 * n + self.p, np.nan))  # the guard does not count
         guard, guard_p = self._guard(k)
-        return self._saltation(k, (before, after), (one, none), guard, guard_p)
+        return self._saltation(k, (before, after), (identity, none), guard, guard_p)
 
     def _saltation(
         self, k: int, accelerations: tuple[Array, Array], jump: tuple[Array, Array], guard: Array, guard_p: Array
@@ -436,8 +436,8 @@ class ContactVariation:
                 e.function("terms", [], [*(e.terms[w] for w in words), *more]),
             )
         words, function = self._terms
-        found = function(*self._state(k))
-        return {word: x[0] for word, x in zip(words, found, strict=True)}
+        value = function(*self._state(k))
+        return {word: x[0] for word, x in zip(words, value, strict=True)}
 
     def _struck(self, k: int) -> int:
         """Return the contact that strikes; none or several are refused."""
@@ -538,9 +538,9 @@ class ContactVariation:
                 f"impulses of the contacts at t = {self.run.t[k]:.9g} s are not unique (redundant): which of them "
                 "slips is not decided"
             )
-        found = np.linalg.lstsq(H.T, change / np.sqrt(np.diag(terms["M"])), rcond=RANK)[0] / sizes
+        shares = np.linalg.lstsq(H.T, change / np.sqrt(np.diag(terms["M"])), rcond=RANK)[0] / sizes
         result = np.zeros(3 * len(contacts))
-        result[rows] = found[m:]
+        result[rows] = shares[m:]
         return result
 
     def _impact_functions(
@@ -578,7 +578,7 @@ class ContactVariation:
     def _guard(self, k: int) -> tuple[Array, Array]:
         """Return the guard of a change of mode, (2 n + 1,) and (p,): a velocity at zero, or a force at its limit."""
         run, n, contacts = self.run, self.n, self.expressions.system.contacts
-        terms, found = self._at(k), list[tuple[Array, Array]]()
+        terms, jumps = self._at(k), list[tuple[Array, Array]]()
         t, q, v, tau = self._state(k)
         mode = self.mode(k)
         for i, contact in enumerate(contacts):
@@ -590,21 +590,21 @@ class ContactVariation:
                 by_state, by_p = row[: 2 * n], row[3 * n + 1 :]
                 a = mode.solved(t, q, v, tau)[0][0, :n]
                 rate = float(by_state[:n] @ v[0] + by_state[n:] @ a + row[3 * n])
-                found.append((np.concatenate([by_state, [rate]]), by_p))
+                jumps.append((np.concatenate([by_state, [rate]]), by_p))
             elif old == Mode.STICK and contact.width == 1:
-                found.append(self._limit_guard(k, i, mode))
+                jumps.append(self._limit_guard(k, i, mode))
             elif Mode.SLIP in (old, new):
                 raise UnsupportedError(
                     f"contact {contact.name!r} sticks or slips in a plane from t = {run.t[k]:.9g} s on: its direction "
                     "of sliding has no derivative at rest"
                 )
-        if len(found) != 1:
+        if len(jumps) != 1:
             names = ", ".join(repr(c.name) for i, c in enumerate(contacts) if run.modes[k][i] != run.modes[k + 1][i])
             raise UnsupportedError(
                 f"at t = {run.t[k]:.9g} s contacts {names or '(none)'} change their modes at one instant: which "
                 "comes first decides the derivative, so that there is none"
             )
-        return found[0]
+        return jumps[0]
 
     def _limit_guard(self, k: int, i: int, mode: ModeVariation) -> tuple[Array, Array]:
         """Return the derivative of static limit less friction force of a contact with one direction that sticks."""

@@ -143,7 +143,7 @@ class Gradient(Mapping[str, Array]):
 def sensitivity(run: Trajectory, wrt: str | Sequence[str]) -> Sensitivity:
     """Return the derivatives of all samples of a run."""
     asked = Variation.of(run, wrt)
-    found = transitions(asked)
+    matrices = transitions(asked)
     n, N = asked.mechanism.nv, len(run.t)
     start, blocks = asked.start(), {}
     sizes = [start[name].shape[1] if name in start else asked.sizes[name] for name in asked.names]
@@ -153,32 +153,32 @@ def sensitivity(run: Trajectory, wrt: str | Sequence[str]) -> Sensitivity:
         S[0][:, places[name]] = columns
     into = np.concatenate([places[name] for name in asked.parameters]) if asked.parameters else np.zeros(0, int)
     for k in range(N - 1):
-        S[k + 1] = found.Phi[k] @ S[k]
-        S[k + 1][:, into] += found.Gamma[k]
+        S[k + 1] = matrices.Phi[k] @ S[k]
+        S[k + 1][:, into] += matrices.Gamma[k]
     for name, place in places.items():
         blocks["q", name], blocks["v", name] = S[:, :n, place], S[:, n:, place]
-    told = [k for k, row in sorted(found.when.items()) if np.isfinite(row).all()]
+    told = [k for k, row in sorted(matrices.when.items()) if np.isfinite(row).all()]
     times = np.zeros((len(told), sum(sizes)))
     for e, k in enumerate(told):
-        times[e] = found.when[k][: 2 * n] @ S[k]
-        times[e, into] += found.when[k][2 * n :]
+        times[e] = matrices.when[k][: 2 * n] @ S[k]
+        times[e, into] += matrices.when[k][2 * n :]
     by_name = {name: times[:, place] for name, place in places.items()}
-    return Sensitivity(run.t, blocks, found.error, run.t[told], by_name)
+    return Sensitivity(run.t, blocks, matrices.error, run.t[told], by_name)
 
 
 def gradient(run: Trajectory, loss: Any, wrt: str | Sequence[str]) -> Gradient:
     """Return the derivative of a number of the last state, by the adjoint of the transitions."""
     asked = Variation.of(run, wrt)
     value, slope = _end(asked, run, loss)
-    found = transitions(asked)
+    matrices = transitions(asked)
     total = np.zeros(sum(asked.sizes.values()))
     for k in reversed(range(len(run.t) - 1)):
-        total += found.Gamma[k].T @ slope
-        slope = found.Phi[k].T @ slope
+        total += matrices.Gamma[k].T @ slope
+        slope = matrices.Phi[k].T @ slope
     blocks = {name: columns.T @ slope for name, columns in asked.start().items()}
     ends = np.cumsum([0, *asked.sizes.values()])
     blocks |= {name: total[ends[i] : ends[i + 1]] for i, name in enumerate(asked.parameters)}
-    return Gradient(value, {name: blocks[name] for name in asked.names}, found.error)
+    return Gradient(value, {name: blocks[name] for name in asked.names}, matrices.error)
 
 
 def _end(asked: Variation, run: Trajectory, loss: Any) -> tuple[float, Array]:
@@ -278,8 +278,8 @@ class Variation:
         if self.contact is not None:
             return self.contact.start()
         m, n = self.mechanism, self.mechanism.nv
-        one, none = np.eye(n), np.zeros((n, n))
-        along, turning = one, none
+        identity, none = np.eye(n), np.zeros((n, n))
+        along, turning = identity, none
         wanted = [name for name in self.names if name in STARTS]
         if m.names and wanted:
             if "q0" in wanted and not all(m.holonomic):
@@ -289,9 +289,9 @@ class Variation:
                 )
             kernel = m.compile("impact_derivatives")
             state = (self.run.q[0], self.run.v[0], np.zeros(len(m.names)), self.run.t[:1])
-            found = dict(zip((port.name for port in kernel.outputs), kernel(*state), strict=True))
-            _refuse(np.asarray(found["status"]).astype(int), self.run.t[:1])
-            along, turning = (np.asarray(found[f"dvelocity_d{x}"]).reshape(n, n) for x in "vq")
+            outputs = dict(zip((port.name for port in kernel.outputs), kernel(*state), strict=True))
+            _refuse(np.asarray(outputs["status"]).astype(int), self.run.t[:1])
+            along, turning = (np.asarray(outputs[f"dvelocity_d{x}"]).reshape(n, n) for x in "vq")
         columns = {"q0": np.vstack([along, turning @ along]), "v0": np.vstack([none, along])}
         return {name: columns[name] for name in wanted}
 
@@ -324,9 +324,9 @@ def motion_of(asked: Variation) -> Callable[..., tuple[Array, Array, Array, Arra
 
     def motion(t: Array, q: Array, v: Array) -> tuple[Array, Array, Array, Array]:
         tau, by_q, by_v = force(t, q, v)
-        found = [np.asarray(x) for x in kernel(q, v, tau, t[:, None])]
-        _refuse(found[names.index("status")][:, 0].astype(int), t)
-        blocks = [x.reshape(len(t), n, -1) for x in found[3::2]]
+        outputs = [np.asarray(x) for x in kernel(q, v, tau, t[:, None])]
+        _refuse(outputs[names.index("status")][:, 0].astype(int), t)
+        blocks = [x.reshape(len(t), n, -1) for x in outputs[3::2]]
         a_q, a_v, a_u, *rest = blocks
         F = np.zeros((len(t), 2 * n, 2 * n))
         F[:, :n, :n], F[:, :n, n:] = -bracket(v), np.eye(n)
@@ -337,7 +337,7 @@ def motion_of(asked: Variation) -> Callable[..., tuple[Array, Array, Array, Arra
         B = np.zeros((len(t), 2 * n, sum(asked.sizes.values())))
         if parts:
             B[:, n:] = np.concatenate(parts, axis=2)
-        return np.asarray(m.rate(q, v)), found[0].reshape(len(t), n), F, B
+        return np.asarray(m.rate(q, v)), outputs[0].reshape(len(t), n), F, B
 
     return motion
 

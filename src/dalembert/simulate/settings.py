@@ -73,15 +73,15 @@ class Settings:
             if name not in names:
                 near = near_matches(name, names)
                 raise ModelError(f"no option is called {name!r}" + (f"; did you mean {near[0]!r}?" if near else ""))
-        given = dict(options)
-        given |= {name: one_number(given[name], name) for name in REALS if name in given}
-        given |= {name: whole_number(given[name], name) for name in WHOLES if name in given}
-        if isinstance(given.get("hold"), str):
-            given["hold"] = (given["hold"],)
-        given["stop_times"] = tuple(floats(given.get("stop_times", ()), "stop_times").ravel().tolist())
-        found = cls(float(span[0]), float(span[1]), _absolute(given.get("atol", cls.atol), dae), **given)
-        found._check()
-        return found
+        numbers = dict(options)
+        numbers |= {name: one_number(numbers[name], name) for name in REALS if name in numbers}
+        numbers |= {name: whole_number(numbers[name], name) for name in WHOLES if name in numbers}
+        if isinstance(numbers.get("hold"), str):
+            numbers["hold"] = (numbers["hold"],)
+        numbers["stop_times"] = tuple(floats(numbers.get("stop_times", ()), "stop_times").ravel().tolist())
+        settings = cls(float(span[0]), float(span[1]), _absolute(numbers.get("atol", cls.atol), dae), **numbers)
+        settings._check()
+        return settings
 
     def _check(self) -> None:
         if not LEAST_RTOL <= self.rtol < 1.0:

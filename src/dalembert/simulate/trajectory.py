@@ -343,11 +343,13 @@ class Trajectory:
 
         if "impact" not in self.samples:
             return ()
-        struck = {each.time for each in self.events if each.new == "impact"}
-        closed = [each for each in self.events if (each.old, each.new) == ("open", "closed")]
+        struck = {event.time for event in self.events if event.new == "impact"}
+        closed = [event for event in self.events if (event.old, event.new) == ("open", "closed")]
         last = {}  # closing of each contact whose impacts pile up
-        for rest in (each for each in self.events if each.old == "impacts"):
-            times = [each.time for each in closed if each.contact == rest.contact and each.time <= rest.time]
+        for rest in (event for event in self.events if event.old == "impacts"):
+            times = [
+                closing.time for closing in closed if closing.contact == rest.contact and closing.time <= rest.time
+            ]
             last |= {max(times): rest.contact} if times else {}
         found = []
         for row in np.flatnonzero(self.samples["impact"][:, 2] > 0.0):

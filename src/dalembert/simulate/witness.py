@@ -131,7 +131,7 @@ def _damped(m: Any) -> bool:
     if not hasattr(m, "joints"):
         return False
     parts = [*m.springs, *getattr(m, "tendons", ())]
-    return m.passive and (any(any(j.damping) for j in m.joints) or any(np.any(each.damping) for each in parts))
+    return m.passive and (any(any(j.damping) for j in m.joints) or any(np.any(part.damping) for part in parts))
 
 
 def moving_rows(m: Any, q: Array, t: Array) -> bool:

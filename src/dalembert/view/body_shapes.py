@@ -177,11 +177,11 @@ def generated(m: Mechanism, size: float) -> list[list[Shape]]:
 
 def _apart(places: list[Array], origin: Array, size: float) -> list[Array]:
     """Return the places that differ from the origin and from each other."""
-    kept: list[Array] = []
+    shapes: list[Array] = []
     for place in places:
-        if all(np.linalg.norm(place - other) > NEAR * size for other in (origin, *kept)):
-            kept.append(place)
-    return kept
+        if all(np.linalg.norm(place - other) > NEAR * size for other in (origin, *shapes)):
+            shapes.append(place)
+    return shapes
 
 
 def _length_factor(inertia: Any) -> float:

@@ -112,10 +112,10 @@ class KernelCallback(ca.Callback):
     def eval_buffer(self, arg: Sequence[Any], res: Sequence[Any]) -> int:
         """Evaluate; an input that is not there is zero, an output that is not there is not wanted."""
         kernel = self.kernel
-        given = [_view(buffer, port) for buffer, port in zip(arg, kernel.inputs, strict=True)]
+        views = [_view(buffer, port) for buffer, port in zip(arg, kernel.inputs, strict=True)]
         place = dict(zip(self.places, res, strict=True))
         out = tuple(_view(place.get(k), port) for k, port in enumerate(kernel.outputs))
-        kernel(*given, out=out)
+        kernel(*views, out=out)
         return 0
 
     def has_jacobian(self) -> bool:

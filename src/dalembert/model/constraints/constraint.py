@@ -155,12 +155,12 @@ class Pair(Constraint):
 
     def check(self, mechanism: Mechanism) -> None:
         """Refuse frames that do not exist, or that are on one body."""
-        one = mechanism.frame(self.frame).body
+        body = mechanism.frame(self.frame).body
         two = mechanism.frame(self.other).body if self.other is not None else mechanism.ground
-        if one == two:
+        if body == two:
             raise ModelError(
                 f"constraint {self.label!r} ({self.kind}): {self.frame!r} and {self.other or 'the ground'!r} are both "
-                f"on {one!r}; it would hold nothing or be impossible"
+                f"on {body!r}; it would hold nothing or be impossible"
             )
 
     def frames(self, kinematics: Kinematics) -> tuple[FrameKinematics, FrameKinematics]:

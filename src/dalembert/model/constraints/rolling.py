@@ -75,18 +75,18 @@ class Rolling(Pair):
 
     def rows(self, kinematics: Kinematics) -> list[Rows]:
         """Return the slip with its derivative; the height with its two."""
-        one, two = self.frames(kinematics)
+        first, two = self.frames(kinematics)
         n = two.direction(column(self.normal))
-        u, du = self._contact(one, two, n)
+        u, du = self._contact(first, two, n)
         arm, darm = self.radius * u, self.radius * du
-        d, v = one.position - two.position, one.v - two.v
+        d, v = first.position - two.position, first.v - two.v
         lever = d + arm
-        slip = v + cross(one.w, arm) - cross(two.w, lever)
-        change = one.a - two.a + cross(one.wd, arm) - cross(two.wd, lever)
-        change = change + cross(one.w, darm) - cross(two.w, v + darm)
+        slip = v + cross(first.w, arm) - cross(two.w, lever)
+        change = first.a - two.a + cross(first.wd, arm) - cross(two.wd, lever)
+        change = change + cross(first.w, darm) - cross(two.w, v + darm)
 
         def row(e: Matrix, residual: Matrix | None) -> Rows:
-            jacobian = e.T @ (one.Jv - two.Jv) + cross(arm, e).T @ one.Jw - cross(lever, e).T @ two.Jw
+            jacobian = e.T @ (first.Jv - two.Jv) + cross(arm, e).T @ first.Jw - cross(lever, e).T @ two.Jw
             return Rows(residual, jacobian, dot(e, slip), dot(e, change) + dot(cross(two.w, e), slip))
 
         e1, e2 = (row(two.direction(column(e)), None) for e in plane(self.normal))

@@ -260,7 +260,7 @@ class Search:
         """Return where the residual of the tasks is least, from q, and the steps that were taken."""
         damping = FIRST_DAMPING
         e, J = self.weighed(q, tasks)
-        kept = self.weighed(q, earlier)[0]
+        weighed = self.weighed(q, earlier)[0]
         for count in range(STEPS):
             if np.abs(e).max(initial=0.0) <= 0.1 * MET:
                 return q, count
@@ -270,7 +270,7 @@ class Search:
             moved = False
             for _ in range(14):
                 x = self.step(q, Z, J, e, damping)
-                trial = self.corrected(q, x, earlier, kept)
+                trial = self.corrected(q, x, earlier, weighed)
                 if trial is not None:
                     new, slope = self.weighed(trial, tasks)
                     gain = e @ e - new @ new

@@ -251,8 +251,8 @@ class InverseDynamics:
             if answer is not None:
                 tau[k], lam[k], status[k] = answer
         shape = known.shape
-        found = tau.reshape(*shape, -1), lam.reshape(*shape, -1), status.reshape(shape)
-        return InverseDynamics(*found, self.mechanism, self.state, self.actuated)
+        solution = tau.reshape(*shape, -1), lam.reshape(*shape, -1), status.reshape(shape)
+        return InverseDynamics(*solution, self.mechanism, self.state, self.actuated)
 
     def _by_singular_values(self, k: int) -> tuple[Array, Array, int] | None:
         """Return tau, multipliers and status of one sample, or None where fewer digits are certain than it takes.

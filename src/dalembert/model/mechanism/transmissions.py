@@ -66,13 +66,15 @@ def transmissions(mechanism: Mechanism) -> tuple[Transmission, ...]:
     loops = {f"loop {loop.name}": loop.name for loop in mechanism.loops}
     for i, constraint in enumerate(mechanism.all_constraints):
         if isinstance(constraint, Pair):
-            one, two = (mechanism.frame(name) for name in (constraint.frame, constraint.other or mechanism.ground))
-            places = one.placement @ constraint.placement, two.placement @ (constraint.at or IDENTITY)
+            first, two = (mechanism.frame(name) for name in (constraint.frame, constraint.other or mechanism.ground))
+            places = first.placement @ constraint.placement, two.placement @ (constraint.at or IDENTITY)
             name, group = loops.get(constraint.label, constraint.label), "loop" if constraint.label in loops else ""
-            table.append(Transmission(name, group or "constraint", constraint.kind, i, one.body, two.body, *places))
+            table.append(Transmission(name, group or "constraint", constraint.kind, i, first.body, two.body, *places))
     for i, spring in enumerate(mechanism.springs if mechanism.passive else ()):
-        one, two = mechanism.frame(spring.frame), mechanism.frame(spring.other)
-        table.append(Transmission(spring.name, "spring", "spring", i, one.body, two.body, one.placement, two.placement))
+        first, two = mechanism.frame(spring.frame), mechanism.frame(spring.other)
+        table.append(
+            Transmission(spring.name, "spring", "spring", i, first.body, two.body, first.placement, two.placement)
+        )
     return _told_apart(table)
 
 

@@ -133,8 +133,8 @@ class Inverse:
 
     def _refuse(self, right: Array) -> None:
         n = self.n
-        said = KKT(self.K[:n, :n], self.K[n:, :n], names=self._known_names).diagnose(-right[n:, 0])
-        raise SolvabilityError(f"constraint rows have no common solution (residual {self.residual:.1e}): {said}")
+        cause = KKT(self.K[:n, :n], self.K[n:, :n], names=self._known_names).diagnose(-right[n:, 0])
+        raise SolvabilityError(f"constraint rows have no common solution (residual {self.residual:.1e}): {cause}")
 
 
 @lru_cache(maxsize=16)
@@ -186,10 +186,10 @@ def complementarity(
     if k == 0:
         return ContactForces(np.zeros(0), 0.0)
     limits = np.zeros(k) if limits is None else limits
-    given = limits > 0.0
-    rows = [_rows_of(G, i, bool(given[i]), mu[i] > 0.0) for i in range(k)]
-    keep = np.array([j for own in rows for j in own], dtype=int)
-    first = np.concatenate([[0], np.cumsum([len(own) for own in rows])]).astype(np.int64)
+    limited = limits > 0.0
+    rows = [_rows_of(G, i, bool(limited[i]), mu[i] > 0.0) for i in range(k)]
+    keep = np.array([j for entries in rows for j in entries], dtype=int)
+    first = np.concatenate([[0], np.cumsum([len(entries) for entries in rows])]).astype(np.int64)
     slides = np.zeros(k, np.bool_) if sliding is None else sliding.astype(np.bool_)
     s = np.zeros(3 * k)
     if direction is not None:
@@ -197,7 +197,7 @@ def complementarity(
     r = np.zeros(keep.size) if warm is None else warm[keep].copy()
     residual, _, _ = solve_contacts(
         np.ascontiguousarray(G[np.ix_(keep, keep)]), np.ascontiguousarray(g[keep]), first,
-        np.where(given, limits, mu).astype(float), COULOMB, np.where(given, FIXED, UNILATERAL).astype(np.int64),
+        np.where(limited, limits, mu).astype(float), COULOMB, np.where(limited, FIXED, UNILATERAL).astype(np.int64),
         slides, s[keep], r, AIM, CONE_SWEEPS, CONE_NEWTON,
     )  # fmt: skip
     full, missed = np.zeros(3 * k), np.zeros(k)

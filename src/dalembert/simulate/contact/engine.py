@@ -217,7 +217,7 @@ class ContactEngine:
         self.event_names = list(event_names)
         self.places = system.places
         self.watched, self.callables = len(directions), list(callables)
-        bearing = any(isinstance(one.law, BearingLaw) for one in system.contacts)
+        bearing = any(isinstance(contact.law, BearingLaw) for contact in system.contacts)
         self.bearings = BearingLoads(system.system, system.contacts, q, v, start) if bearing else None
         self.error: BaseException | None = None
         self.bad: tuple[str, float] = ("", 0.0)
@@ -311,8 +311,8 @@ class ContactEngine:
     # --- codes ----------------------------------------------------------------------------------------------------
 
     def _take(self, row: int, kernel: Any, arrays: dict[str, Array]) -> None:
-        self.at.calls[row], kept = bind(kernel, arrays)
-        self.alive += [kept, kernel, arrays]
+        self.at.calls[row], memory_of_call = bind(kernel, arrays)
+        self.alive += [memory_of_call, kernel, arrays]
 
     def _callback(self, row: int, function: Callable[[], None]) -> None:
         """Let a Python function be called; an exception cannot pass through compiled code and is kept."""
@@ -349,8 +349,8 @@ class ContactEngine:
         except DalembertError:
             raise
         except Exception as error:
-            said = f"{type(error).__name__}: {error}"
-            raise ModelError(f"a function of the system failed at t = {t:.9g} s: {said}") from error
+            message = f"{type(error).__name__}: {error}"
+            raise ModelError(f"a function of the system failed at t = {t:.9g} s: {message}") from error
         outputs = self._outputs()
         for name, value in terms.items():
             outputs[name][...] = value
@@ -383,8 +383,8 @@ class ContactEngine:
         assert SIGNALS == memory.SIGNALS
         if forces.controller.function is not None:
             self._callback(memory.SIGNALS, self._signals)
-        given = {"t": w.environment[:1], "q": w.q, "v": w.v, "signals": w.environment[2:], "tau": w.force}
-        self._take(memory.FORCE, forces.kernel, given)
+        arrays = {"t": w.environment[:1], "q": w.q, "v": w.v, "signals": w.environment[2:], "tau": w.force}
+        self._take(memory.FORCE, forces.kernel, arrays)
 
     def _signals(self) -> None:
         w = self.at
@@ -394,8 +394,8 @@ class ContactEngine:
         w = self.at
         if function is not None:
             kernel = Kernel(function, width=1)
-            given = {"q": w.q, "v": w.v, "t": w.environment[:1], kernel.outputs[0].name: w.event_values}
-            self._take(memory.EVENTS, kernel, given)
+            arrays = {"q": w.q, "v": w.v, "t": w.environment[:1], kernel.outputs[0].name: w.event_values}
+            self._take(memory.EVENTS, kernel, arrays)
         elif self.callables:
             self._callback(memory.EVENTS, self._events)
 
@@ -413,7 +413,7 @@ class ContactEngine:
         if function is None:
             self._callback(memory.LAWS, self._laws)
             return
-        given = {
+        arrays = {
             "speeds": w.law_speeds,
             "q": w.q,
             "v": w.v,
@@ -421,7 +421,7 @@ class ContactEngine:
             "kinetic": w.law_kinetic,
             "static": w.law_static,
         }
-        self._take(memory.LAWS, Kernel(function, width=1), given)
+        self._take(memory.LAWS, Kernel(function, width=1), arrays)
 
     def _laws(self) -> None:
         w = self.at
@@ -561,20 +561,20 @@ class ContactEngine:
             words = NO_FORCES if code == memory.NO_FORCES else NO_IMPULSES
             raise SolvabilityError(words.format(t=t, names=self.bad[0], residual=self.bad[1]))
         foot, number, approach = self.at.trouble
-        said = TROUBLES[code].format(
+        message = TROUBLES[code].format(
             t=t, who=who, detail=float(self.at.clock[memory.DETAIL]), number=number,
             residual=float(self.at.powers[memory.RESIDUAL]),
             foot=self.system.contacts[int(foot)].name if self.system.k else "",
             what="inconsistent: no finite force" if approach < 0.0 else "indeterminate: several motions",
         )  # fmt: skip
-        raise NoAnswerError(said, code)
+        raise NoAnswerError(message, code)
 
     def _bad_law(self, code: int) -> str:
         """Return which law or load is none at the state that was looked at last, in words."""
         w, t = self.at, float(self.at.time[0])
         if code == memory.NO_LOAD:
-            given = ~w.gapped & (w.load_row < 0)
-            i = int(np.flatnonzero(given & ~((w.load >= 0.0) & (w.load < np.inf)))[0])
+            limited = ~w.gapped & (w.load_row < 0)
+            i = int(np.flatnonzero(limited & ~((w.load >= 0.0) & (w.load < np.inf)))[0])
             name = self.system.contacts[i].name
             return f"contact {name!r}: its load is {w.load[i]} at t = {t:.9g} s; a load must be finite and not negative"
         state = w.q.copy(), w.v.copy(), t

@@ -302,9 +302,9 @@ def refuse_penetration(names: Sequence[str], gaps: Array) -> None:
     deep = np.flatnonzero(gaps < -DEEP)
     if deep.size:
         worst = deep[np.argsort(gaps[deep])][:3]
-        said = ", ".join(f"{names[i]!r} by {-gaps[i]:.3g}" for i in worst)
+        depths = ", ".join(f"{names[i]!r} by {-gaps[i]:.3g}" for i in worst)
         words = "move what touches apart, and joints inside of their limits"
-        raise ModelError(f"the start interpenetrates (metres, radians): {said}; {words}", subject="q")
+        raise ModelError(f"the start interpenetrates (metres, radians): {depths}; {words}", subject="q")
 
 
 def refuse_small(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array) -> None:

@@ -151,11 +151,11 @@ class ContactRun:
             status = STATUSES.get(refused.code)
             if status is None:
                 raise
-            said = str(refused)
+            message = str(refused)
             if status == "chattering":
                 self._flush()
-                said += f": {', '.join(sorted({event.contact for event in self.session.events[-CHATTER:]}))}"
-            self.session.stop(status, said)
+                message += f": {', '.join(sorted({event.contact for event in self.session.events[-CHATTER:]}))}"
+            self.session.stop(status, message)
             return memory.FAILURE
 
     def _between(self, begin: float, stop: float) -> None:
@@ -190,8 +190,10 @@ class ContactRun:
         s.evaluations = int(e.at.tally[memory.EVALUATIONS])
         if e.at.tally[memory.GAINS]:
             s.status = "inaccurate" if s.status == "completed" else s.status
-            said = GAINED.format(count=int(e.at.tally[memory.GAINS]), gain=float(e.at.gain[0]), t=float(e.at.gain[1]))
-            s.message = f"{s.message}; {said}".removeprefix("; ")
+            message = GAINED.format(
+                count=int(e.at.tally[memory.GAINS]), gain=float(e.at.gain[0]), t=float(e.at.gain[1])
+            )
+            s.message = f"{s.message}; {message}".removeprefix("; ")
         s.say_unresolved(int(e.at.tally[memory.UNRESOLVED]))
 
 

@@ -23,8 +23,8 @@ def call_on_step(session: Session, t: float, q: Array, v: Array) -> None:
     try:
         session.on_step(t, q.copy(), v.copy())
     except CallError as failed:
-        said = f"{type(failed.error).__name__}: {failed.error}"
-        raise ModelError(f"on_step failed at t = {t:.9g} s: {said}") from failed.error
+        message = f"{type(failed.error).__name__}: {failed.error}"
+        raise ModelError(f"on_step failed at t = {t:.9g} s: {message}") from failed.error
 
 
 @contextmanager
@@ -85,8 +85,8 @@ def say_ridges(session: Session) -> None:
                     worst = depth, contact.name, float(t)
     if worst is not None:
         session.status = "inaccurate" if session.status == "completed" else session.status
-        said = RIDGE.format(depth=worst[0], name=worst[1], t=worst[2])
-        session.message = f"{session.message}; {said}".removeprefix("; ")
+        message = RIDGE.format(depth=worst[0], name=worst[1], t=worst[2])
+        session.message = f"{session.message}; {message}".removeprefix("; ")
 
 
 def depth_of_ridges(mechanism: Any, contact: Contact, q: Array) -> float:

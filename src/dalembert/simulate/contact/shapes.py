@@ -341,8 +341,8 @@ def _of_limits(mechanism: Mechanism, limits: JointLimits) -> list[ContactPair]:
         iq, iv = int(m.q_start[i]), int(m.v_start[i])
         single = m.q_start[i + 1] - m.q_start[i] == 1 and m.v_start[i + 1] - m.v_start[i] == 1
         bounds = mechanism.joints[i].limits
-        given = [(1.0, bounds.lower, "lower"), (-1.0, bounds.upper, "upper")]
-        some = [(s, b[0], w) for s, b, w in given if len(b) == 1 and abs(b[0]) < float("inf")]
+        sides = [(1.0, bounds.lower, "lower"), (-1.0, bounds.upper, "upper")]
+        some = [(s, b[0], w) for s, b, w in sides if len(b) == 1 and abs(b[0]) < float("inf")]
         if limits.joints and not (single and some):
             raise ModelError(f"joint {name!r} has no limit that could be a stop")
         if single:

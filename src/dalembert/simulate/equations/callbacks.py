@@ -96,8 +96,8 @@ class Callbacks(GuardedCalls):
             self._solved(work)
             return
         names = [port.name for port in self.codes.kernels["rate"].outputs]
-        found = self.codes.kernels["rate"](work.base, work.x, work.v, work.environment)
-        for name, value in zip(names, found, strict=True):
+        outputs = self.codes.kernels["rate"](work.base, work.x, work.v, work.environment)
+        for name, value in zip(names, outputs, strict=True):
             getattr(work, name)[:] = np.ravel(value)
         if not work.status[0] <= LAST_SOLVED:
             self._solve(work, self.codes.kernels["move"](work.base, work.x))
@@ -166,10 +166,10 @@ class Callbacks(GuardedCalls):
         """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""
         m, t = self.codes.system, float(work.environment[0])
         try:
-            found, status, broken = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
+            velocity, status, broken = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
         except np.linalg.LinAlgError:  # no metric: a motion without mass, or numbers that are none
-            found, status, broken = np.full(work.v.size, np.nan), Status.NONFINITE, {}
-        work.velocity[:] = found
+            velocity, status, broken = np.full(work.v.size, np.nan), Status.NONFINITE, {}
+        work.velocity[:] = velocity
         work.status[0] = float(
             Status.INCONSISTENT if broken else status
         )  # no step ends with a velocity that breaks rows

@@ -154,8 +154,8 @@ class Codes:
         for row, code in enumerate(CODES):
             if code in self.kernels:
                 renamed = {"step": arrays["correction"], "way": arrays["correction"]}
-                calls[row], kept = bind(self.kernels[code], arrays | terms | renamed)
-                alive.append(kept)
+                calls[row], memory_of_call = bind(self.kernels[code], arrays | terms | renamed)
+                alive.append(memory_of_call)
         for code, address in (callbacks or {}).items():
             calls[CODES.index(code)] = address, 0, 0
         del arrays["t"], arrays["parameters"]
@@ -366,7 +366,7 @@ class Forces:
         c = controller
         if not self.zero:
             inputs = {"t": c.t, "q": c.q, "v": c.v, "signals": c.symbols}
-            inputs = {name: each for name, each in inputs.items() if each.numel()}
+            inputs = {name: port for name, port in inputs.items() if port.numel()}
             self.names = tuple(inputs)
             self.kernel = _kernel(
                 ("simulate", "tau", c.content),

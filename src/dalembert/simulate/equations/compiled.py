@@ -86,12 +86,12 @@ class Compiled:
     def _straight(self, inputs: Mapping[str, ca.SX], entries: list[ca.SX]) -> None:
         """Compile factors and Newton steps."""
         factors = factor(self.plan, entries)
-        values, kept = factors.stored()
+        values, stored = factors.stored()
         self.stored = values.numel()
         self.kernels["factor"] = kernel_of("factor", inputs, {"factors": values, "quality": factors.quality})
         right = [-f for f in ca.vertsplit(self.dae.residual)]
-        step = ca.vertcat(*solve(self.plan, kept, right))
-        self.kernels["newton"] = kernel_of("newton", {**inputs, "factors": kept.symbols()}, {"step": step})
+        step = ca.vertcat(*solve(self.plan, stored, right))
+        self.kernels["newton"] = kernel_of("newton", {**inputs, "factors": stored.symbols()}, {"step": step})
 
     @property
     def operations(self) -> dict[str, int]:
@@ -123,8 +123,8 @@ class Compiled:
         alive: list[Any] = [self]
         for row, code in enumerate(CODES):
             if code in self.kernels:
-                calls[row], kept = bind(self.kernels[code], arrays | outputs)
-                alive.append(kept)
+                calls[row], memory_of_call = bind(self.kernels[code], arrays | outputs)
+                alive.append(memory_of_call)
         for code, address in (callbacks or {}).items():
             calls[CODES.index(code)] = address, 0, 0
         dense = np.zeros((n, n)) if n <= DENSE_LIMIT else np.zeros((0, 0))

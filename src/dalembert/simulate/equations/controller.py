@@ -187,11 +187,11 @@ def _called_by_name(system: Any, force: Mapping[str, Any], signals: Signals) -> 
     def together(t: float, q: Array, v: Array) -> Array:
         tau = np.asarray(law(t, q, v, rest.signals.values(t))).ravel()
         for name, function in called.items():
-            given = np.atleast_1d(np.asarray(function(t, q, v), dtype=float))
-            if given.shape != (places[name].stop - places[name].start,):
-                raise ShapeError(f"force of {name!r} has shape {given.shape} at t = {t:.9g} s; the joint has "
+            forces = np.atleast_1d(np.asarray(function(t, q, v), dtype=float))
+            if forces.shape != (places[name].stop - places[name].start,):
+                raise ShapeError(f"force of {name!r} has shape {forces.shape} at t = {t:.9g} s; the joint has "
                                  f"{places[name].stop - places[name].start} velocities")  # fmt: skip
-            tau[places[name]] = given
+            tau[places[name]] = forces
         return tau
 
     return together

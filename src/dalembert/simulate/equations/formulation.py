@@ -133,11 +133,11 @@ def _leave_out(
 
 def _names(m: KnownMotion, stabilised: bool, formulation: str) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Return names of unknowns and equations."""
-    own = [m.system.coordinates[i] for i in m.free]
+    names = [m.system.coordinates[i] for i in m.free]
     rows = [m.names[i] for i in m.holonomic_rows]
-    unknowns = [*own, *(f"{x}'" for x in own), *m.free_controls, *(f"lam[{x}]" for x in m.names)]
+    unknowns = [*names, *(f"{x}'" for x in names), *m.free_controls, *(f"lam[{x}]" for x in m.names)]
     level = {"index3": "", "index2": "rate of ", "stabilised": "rate of "}.get(formulation, "acceleration of ")
-    equations = [*(f"{x}' = v" for x in own), *(f"motion of {x}" for x in m.system.coordinates)]
+    equations = [*(f"{x}' = v" for x in names), *(f"motion of {x}" for x in m.system.coordinates)]
     equations += [f"{level}{x}" for x in m.names]
     if stabilised:
         unknowns += [f"mu[{x}]" for x in rows]
@@ -285,9 +285,9 @@ def _assigned(
     if len(undriven) > len(given):
         # controls that nobody mentioned are zero: all of them in forward dynamics; where motion is prescribed, those
         # of other joints, or those that are not left open by name
-        kept = _open_controls(system, controls, undriven, given, left_open)
-        driven |= {i: ca.SX(0) for i in undriven if i not in kept}
-        undriven = kept
+        open_controls = _open_controls(system, controls, undriven, given, left_open)
+        driven |= {i: ca.SX(0) for i in undriven if i not in open_controls}
+        undriven = open_controls
     if len(undriven) != len(given):
         raise _unmatched(system, controls, undriven, given)
     return given, driven, undriven
@@ -315,10 +315,10 @@ def _open_controls(
     """Return the controls that stay unknown: those named so, or those of the joints whose motion is known."""
     if left_open or not given:
         return [i for i in undriven if i in left_open]
-    own = getattr(system, "own_controls", None)
-    if own is None:
+    controls_by_coordinate = getattr(system, "own_controls", None)
+    if controls_by_coordinate is None:
         raise _unmatched(system, controls, undriven, given)
-    wanted = {own[system.coordinates[i]] for i in given}
+    wanted = {controls_by_coordinate[system.coordinates[i]] for i in given}
     return [i for i in undriven if controls[i] in wanted]
 
 

@@ -41,9 +41,9 @@ def conditioning(A: Array, M: Array, rows: list[int], sizes: Array | None = None
 
 def chosen_multipliers(A: Array, rows: list[int], full: Array) -> Array:
     """Return multipliers that exert the same forces as all by the chosen rows alone; the others are zero."""
-    found = np.zeros(len(full))
-    found[rows] = np.linalg.lstsq(A[rows].T, A.T @ full, rcond=LEAST_SQUARES)[0]
-    return found
+    weights = np.zeros(len(full))
+    weights[rows] = np.linalg.lstsq(A[rows].T, A.T @ full, rcond=LEAST_SQUARES)[0]
+    return weights
 
 
 def relaxation(m: KnownMotion, M: Array, A: Array, rows: list[int], stabilised: bool) -> Array:
@@ -92,39 +92,39 @@ class DroppedRows:
         m = problem.motion
         assert m is not None
         self.problem, self.count = problem, len(m.free)
-        left = [i for i in range(len(m.names)) if i not in set(problem.rows)]
+        dropped = [i for i in range(len(m.names)) if i not in set(problem.rows)]
         place = {row: k for k, row in enumerate(m.holonomic_rows)}
-        self.names = [m.names[i] for i in left]
-        self.speeds = np.array([i not in place for i in left])
-        residual = ca.vertcat(*[m.phi[place[i]] if i in place else m.psi[i] for i in left])
+        self.names = [m.names[i] for i in dropped]
+        self.speeds = np.array([i not in place for i in dropped])
+        residual = ca.vertcat(*[m.phi[place[i]] if i in place else m.psi[i] for i in dropped])
         columns = (m.q, m.v, m.time, m.signals.column, m.system.symbols.parameters.column)
         names = ("q", "v", "t", "signals", "parameters")
         inputs = {name: column for name, column in zip(names, columns, strict=True) if column.numel()}
         function = ca.Function("left", list(inputs.values()), [ca.densify(residual)], list(inputs), ["residual"])
         self.kernel = Kernel(function)
         known = problem.finder.rank(np.zeros(0), 0.0)  # decided at the start
-        self.apart = np.zeros(len(left)) if known is None else SLACK_OF_RANK * known.gap * known.sizes[left]
+        self.apart = np.zeros(len(dropped)) if known is None else SLACK_OF_RANK * known.gap * known.sizes[dropped]
 
     def opened(self, mesh: Array, settings: Settings, low: float, high: float) -> Opened | None:
         """Return where along a mesh (rows t, order, x, x') a row opens first; inputs between `low` and `high`."""
         n, t = self.count, np.clip(mesh[:, 0], low, high)
         signals = self.problem.signals
         values = np.array([signals.values(x) for x in t]) if signals.symbols else np.zeros((len(t), 0))
-        given = {"q": mesh[:, 2 : n + 2], "v": mesh[:, n + 2 : 2 * n + 2], "t": t[:, None], "signals": values}
-        given["parameters"] = np.tile(self.problem.parameters, (len(t), 1))
-        found = np.abs(self.kernel(*[np.ascontiguousarray(given[port.name]) for port in self.kernel.inputs]))
-        found = np.reshape(found, (len(t), len(self.names)))
+        arguments = {"q": mesh[:, 2 : n + 2], "v": mesh[:, n + 2 : 2 * n + 2], "t": t[:, None], "signals": values}
+        arguments["parameters"] = np.tile(self.problem.parameters, (len(t), 1))
+        residuals = np.abs(self.kernel(*[np.ascontiguousarray(arguments[port.name]) for port in self.kernel.inputs]))
+        residuals = np.reshape(residuals, (len(t), len(self.names)))
         atol = settings.atol_all[: 2 * n]
         limits = [
-            OPEN * (settings.rtol * np.abs(given[what]).max(axis=1) + atol[part].max())
+            OPEN * (settings.rtol * np.abs(arguments[what]).max(axis=1) + atol[part].max())
             for what, part in (("q", slice(0, n)), ("v", slice(n, 2 * n)))
         ]
-        over = found > np.where(self.speeds, limits[1][:, None], limits[0][:, None]) + self.apart
+        over = residuals > np.where(self.speeds, limits[1][:, None], limits[0][:, None]) + self.apart
         rows = np.flatnonzero(over.any(axis=1))
         if not len(rows):
             return None
-        worst = int(np.argmax(found[rows[0]] * over[rows[0]]))
-        return Opened(int(rows[0]), self.names[worst], float(found[rows[0], worst]))
+        worst = int(np.argmax(residuals[rows[0]] * over[rows[0]]))
+        return Opened(int(rows[0]), self.names[worst], float(residuals[rows[0], worst]))
 
     def contradicting(self, row: Array, settings: Settings) -> dict[str, float]:
         """Return by how much holonomic rows contradict each other at a point of a mesh, worst first; {} where little.

@@ -129,16 +129,16 @@ class StateInput:
 
 def _jumps(polynomial: Any) -> list[float]:
     """Return the times at which a piecewise polynomial or its slope jumps."""
-    found, x = [], polynomial.x
+    times, x = [], polynomial.x
     for k in range(1, polynomial.c.shape[1]):
         h = x[k] - x[k - 1]
         left, right = (np.poly1d(polynomial.c[:, j]) for j in (k - 1, k))
         for a, b, size in ((left, right, 1.0), (left.deriv(), right.deriv(), h)):
             scale = sum(abs(c) * h**p for p, c in enumerate(left.coeffs[::-1])) + abs(right(0.0)) + NOT_ZERO
             if abs(a(h) - b(0.0)) * size > JUMP_OF_TABLE * scale:
-                found.append(float(x[k]))
+                times.append(float(x[k]))
                 break
-    return found
+    return times
 
 
 @dataclass
@@ -244,16 +244,16 @@ class Signals:
 
     def values(self, t: float, order: int = 0, x: Array | None = None) -> Array:
         """Return every signal at t (and x), or a derivative of those that are tables (zero for callables)."""
-        found = np.zeros(len(self.symbols))
+        numbers = np.zeros(len(self.symbols))
         for signal, polynomial in self.polynomials.items():
             p = polynomial.derivative(order) if order else polynomial
             piece = int(np.clip(np.searchsorted(p.x, t, side="right") - 1, 0, p.c.shape[1] - 1))
-            found[signal] = np.polyval(p.c[:, piece], t - p.x[piece])
+            numbers[signal] = np.polyval(p.c[:, piece], t - p.x[piece])
         for signal, function in self.callables if not order else ():
-            found[signal] = called(f"known {self.symbols[signal]}", function, t)
+            numbers[signal] = called(f"known {self.symbols[signal]}", function, t)
         if not order:
-            self.at_state(t, x, found)
-        return found
+            self.at_state(t, x, numbers)
+        return numbers
 
 
 def _constant(name: str, given: Any) -> float | None:

@@ -113,13 +113,13 @@ def pass_events(stepper: Explicit) -> None:
     """Go to the first zero of the step, in the piece that the search has found, and note it."""
     from dalembert.simulate.events.isolate import locate_zero
 
-    t, signs, found = float(stepper.clock[at.T]), stepper.signs, stepper.nodes.found
+    t, signs, zeros = float(stepper.clock[at.T]), stepper.signs, stepper.nodes.found
     if stepper.callbacks.error is not None:
         return
-    if found[HIGH] == 0.0:
+    if zeros[HIGH] == 0.0:
         _fire_start(stepper)
         return
-    low, high = (float(part * stepper.clock[at.TRIED]) for part in found)
+    low, high = (float(part * stepper.clock[at.TRIED]) for part in zeros)
     ends = _inside(stepper, high)
     if stopped_by_non_finite(stepper.session, ends, t):
         return

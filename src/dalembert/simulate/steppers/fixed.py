@@ -67,7 +67,7 @@ class FrictionColumns:
     """Which contact rows belong to which contact; speeds and directions of sliding."""
 
     def __init__(self, contacts: Any) -> None:
-        self.widths = tuple(one.directions for one in contacts)
+        self.widths = tuple(contact.directions for contact in contacts)
         self.first = np.concatenate([[0], np.cumsum(self.widths, dtype=int)])[:-1].astype(int)
         self.owner = np.repeat(np.arange(len(self.widths)), self.widths)
         self.plane = np.array(self.widths, dtype=int) == 2
@@ -102,7 +102,7 @@ class SchemeRun:
         self.given: Any = getattr(session.system, "given", None)
         self.contacts = tuple(getattr(self.given, "contacts", ()))
         _refuse(session, self.given, self.contacts, stepper)
-        self.names = tuple(one.name for one in self.contacts)
+        self.names = tuple(contact.name for contact in self.contacts)
         self.columns, self.limits = FrictionColumns(self.contacts), limits_of(self.contacts)
         self.resolver, self.options = _resolver(resolver, self.limits), options
         self.stepper, self.forces = stepper, Forces(session.controller)
@@ -268,9 +268,9 @@ class SchemeRun:
 
     def _sample(self, t: float, y: Array, step: float) -> FixedSample:
         """Return a state with its accelerations and forces."""
-        kept, self.rest = self.rest, self.mode == Mode.STICK
+        before, self.rest = self.rest, self.mode == Mode.STICK
         answer, x = self._resolved(t, *self._state(y))
-        self.rest = kept
+        self.rest = before
         velocity = np.where((self.mode == Mode.STICK)[self.columns.owner], 0.0, x["velocity"])
         return FixedSample(t, y.copy(), self.mode.copy(), step, answer, velocity)
 

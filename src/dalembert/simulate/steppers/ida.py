@@ -140,17 +140,17 @@ def _run(
 def _step(solver: Any, work: ImplicitWork, state: Any, option: Option) -> bool:
     """Take one step; return whether it got anywhere, and if not leave the reason in the state."""
     s = state[0]
-    found = solver.step(float(s.t_stop), method="onestep", tstop=float(s.t_stop))
-    y = np.ravel(found.y)
+    solution = solver.step(float(s.t_stop), method="onestep", tstop=float(s.t_stop))
+    y = np.ravel(solution.y)
     if not np.isfinite(y).all():
         s.status, s.worst = FAILED_NON_FINITE, int(np.flatnonzero(~np.isfinite(y))[0])
         return False
-    if not found.success or abs(found.t - s.t) <= 4.0 * EPS * abs(s.t):
-        s.status = CAUSES.get(int(getattr(found, "status", 0)), FAILED_ERROR_TEST)
+    if not solution.success or abs(solution.t - s.t) <= 4.0 * EPS * abs(s.t):
+        s.status = CAUSES.get(int(getattr(solution, "status", 0)), FAILED_ERROR_TEST)
         s.h_collapsed = np.nan
         s.worst = int(np.argmax(np.abs(y) * option.tested))
         return False
-    s.h_used, s.t = found.t - s.t, float(found.t)
-    s.steps, s.evaluations, s.factorizations = s.steps + 1, int(found.nfev), int(found.njev)
-    work.x[:], work.rates[:] = y, np.ravel(found.yp)
+    s.h_used, s.t = solution.t - s.t, float(solution.t)
+    s.steps, s.evaluations, s.factorizations = s.steps + 1, int(solution.nfev), int(solution.njev)
+    work.x[:], work.rates[:] = y, np.ravel(solution.yp)
     return True

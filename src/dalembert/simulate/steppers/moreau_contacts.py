@@ -60,9 +60,11 @@ class ContactLaws(NamedTuple):
     @classmethod
     def of(cls, pairs: Any, others: list[ContactData]) -> ContactLaws:
         """Return those of pairs of shapes, and of other contacts behind them."""
-        mu = [pair.friction for pair in pairs] + [_limit(one) if one.gapped else 0.0 for one in others]
-        e = [one.restitution for one in (*pairs, *others)]
-        poisson = [pair.law == "poisson" for pair in pairs] + [one.poisson for one in others]
+        mu = [pair.friction for pair in pairs] + [
+            _limit(other_contact) if other_contact.gapped else 0.0 for other_contact in others
+        ]
+        e = [contact.restitution for contact in (*pairs, *others)]
+        poisson = [pair.law == "poisson" for pair in pairs] + [other_contact.poisson for other_contact in others]
         return cls(np.array(mu, float), np.array(e, float), np.array(poisson, bool))
 
 
@@ -83,7 +85,7 @@ class RubbingGeometry(Geometry):
     @property
     def names(self) -> list[str]:
         """Names of all contacts."""
-        return [pair.name for pair in self.pairs] + [one.name for one in self.rubbing]
+        return [pair.name for pair in self.pairs] + [rubbing_contact.name for rubbing_contact in self.rubbing]
 
     @property
     def without_normal(self) -> Array:
@@ -94,11 +96,11 @@ class RubbingGeometry(Geometry):
         """Evaluate everything at a state."""
         x, k = super().state(q, v, t), len(self.rubbing)
         W, offset, limits = np.zeros((3 * k, v.size)), np.zeros(3 * k), np.zeros(k)
-        for i, (one, each) in enumerate(zip(self.rubbing, self.rubbing_rows, strict=True)):
-            width = len(each.rows)
-            W[3 * i + 1 : 3 * i + 1 + width] = each.at(self.mechanism, q[None])[0]
-            offset[3 * i + 1 : 3 * i + 1 + width] = -each.surface
-            limits[i] = each.load * _limit(one)
+        for i, (rubbing_contact, row) in enumerate(zip(self.rubbing, self.rubbing_rows, strict=True)):
+            width = len(row.rows)
+            W[3 * i + 1 : 3 * i + 1 + width] = row.at(self.mechanism, q[None])[0]
+            offset[3 * i + 1 : 3 * i + 1 + width] = -row.surface
+            limits[i] = row.load * _limit(rubbing_contact)
         pairs = len(self.pairs)
         return ContactState(
             x.M, x.bias, x.A, x.drift, np.append(x.gaps, np.full(k, np.inf)), np.vstack([x.W, W]),
@@ -124,27 +126,27 @@ class TermGeometry:
         self.system, self.contacts = system, system.contacts
         self.pairs = self.contacts
         refuse_laws(self.contacts)
-        self.names = [one.name for one in self.contacts]
-        self.without_normal = np.array([not one.gapped for one in self.contacts], bool)
+        self.names = [contact.name for contact in self.contacts]
+        self.without_normal = np.array([not contact.gapped for contact in self.contacts], bool)
 
     def state(self, q: Array, v: Array, t: float = 0.0) -> ContactState:
         """Evaluate everything at a state."""
         s, terms = self.system, {name: np.zeros(shape) for name, shape in self.system.sizes().items()}
         terms["load"][:] = 1.0
         if s.function is not None:
-            found = s.function(q, v, t)
+            outputs = s.function(q, v, t)
         else:
             kernel: Any = s.kernel
             values = {"q": q, "v": v, "t": np.array([t])} | s.inputs
             answer = kernel(*(values[port.name] for port in kernel.inputs))
             answer = answer if isinstance(answer, tuple) else (answer,)
-            found = dict(zip((port.name for port in kernel.outputs), answer, strict=True))
+            outputs = dict(zip((port.name for port in kernel.outputs), answer, strict=True))
         for name in OUTPUTS:
             place = "velocity" if name == "u" else name
-            if name in found and terms[place].size:
-                terms[place] = np.asarray(found[name], float).reshape(terms[place].shape)
+            if name in outputs and terms[place].size:
+                terms[place] = np.asarray(outputs[name], float).reshape(terms[place].shape)
         gaps = np.where(self.without_normal, np.inf, terms["gaps"])
-        limits = [_limit(one) if not one.gapped else 0.0 for one in self.contacts]
+        limits = [_limit(contact) if not contact.gapped else 0.0 for contact in self.contacts]
         W = terms["W"]
         return ContactState(
             terms["M"], terms["bias"], terms["A"], terms["drift"], gaps, W, terms["shift"],
@@ -175,16 +177,16 @@ class VectorChart:
 
 def refuse_laws(contacts: Any) -> None:
     """Refuse laws with more than one limit, and limits that are reactions of rows."""
-    for one in contacts:
-        if type(one.law) is not Dry:
+    for contact in contacts:
+        if type(contact.law) is not Dry:
             raise UnsupportedError(
-                f'method="moreau" takes one limit of friction for rest and motion (Dry), and contact {one.name!r} has '
-                f'{type(one.law).__name__}; method="hybrid" takes all laws'
+                f'method="moreau" takes one limit of friction for rest and motion (Dry), and contact '
+                f'{contact.name!r} has {type(contact.law).__name__}; method="hybrid" takes all laws'
             )
-        if one.row >= 0:
+        if contact.row >= 0:
             raise UnsupportedError(
-                f'method="moreau" takes loads that are given, and that of contact {one.name!r} is the reaction of a '
-                'row; method="hybrid" takes it'
+                f'method="moreau" takes loads that are given, and that of contact {contact.name!r} is the '
+                'reaction of a row; method="hybrid" takes it'
             )
 
 
@@ -202,4 +204,6 @@ def contacts_of(session: Session) -> tuple[Any, Any]:
         return Geometry(system, pairs), Chart(system)
     dry = mechanism_contacts(system, (), session.settings.friction, rubbing)
     rows = [RubbingRows(np.eye(system.nv)[[j]], np.zeros(1)) for j in np.flatnonzero(friction > 0.0)]
-    return RubbingGeometry(system, pairs, dry, [*rows, *(rubbing_rows(system, one) for one in rubbing)]), Chart(system)
+    return RubbingGeometry(
+        system, pairs, dry, [*rows, *(rubbing_rows(system, rubbing_contact) for rubbing_contact in rubbing)]
+    ), Chart(system)

@@ -108,11 +108,11 @@ class PlainSteps:
 
     def _independent(self, x: State) -> Array:
         """Return which rows make up the system's rank here, (m,); all of them where it is not known."""
-        w, kept = self.run.memory.work, np.ones(len(x.A), dtype=bool)
+        w, independent = self.run.memory.work, np.ones(len(x.A), dtype=bool)
         rank = int(w.known_rank[0])
         if 0 < rank < len(x.A):
-            loop.choose(x.A @ np.linalg.solve(stiffened(x.M, x.A)[0], x.A.T), w.row_sizes, rank, kept)
-        return kept
+            loop.choose(x.A @ np.linalg.solve(stiffened(x.M, x.A)[0], x.A.T), w.row_sizes, rank, independent)
+        return independent
 
     def _count_gain(self, x: State, t: float, free: Array, new: Array, P: Array, offset: Array) -> None:
         """Count a step whose impulses gain energy from surfaces at rest, and keep the first; see `loop.count_gain`."""

@@ -67,8 +67,8 @@ def radau() -> Radau:
     powers = c[:, None] ** np.arange(3)
     A = (powers * c[:, None] / np.arange(1, 4)) @ np.linalg.inv(powers)
     W = np.linalg.inv(A)
-    found: Any = np.linalg.eig(W)
-    values, vectors = found
+    eigen: Any = np.linalg.eig(W)
+    values, vectors = eigen
     real, upper = int(np.argmin(np.abs(values.imag))), int(np.argmax(values.imag))
     gamma, a, b = values[real].real, values[upper].real, values[upper].imag
     v = vectors[:, upper]
@@ -367,7 +367,7 @@ class RadauCodes:
         complex_factors = factor(plan, pairs)
         values, complex_kept = complex_factors.stored()
         both = ca.SX.sym("complex_right", 2 * dae.n)
-        found = solve(plan, complex_kept, [Complex(both[i], both[dae.n + i]) for i in range(dae.n)])
+        solution = solve(plan, complex_kept, [Complex(both[i], both[dae.n + i]) for i in range(dae.n)])
         self.stored = values.numel()
         self.kernels = {
             "solve": kernel_of("solve", {"factors": kept.symbols(), "right": right}, {"solution": step}),
@@ -379,7 +379,7 @@ class RadauCodes:
             "complex_solve": kernel_of(
                 "complex_solve",
                 {"complex_factors": complex_kept.symbols(), "complex_right": both},
-                {"complex_solution": ca.vertcat(*[x.re for x in found], *[x.im for x in found])},
+                {"complex_solution": ca.vertcat(*[x.re for x in solution], *[x.im for x in solution])},
             ),
         }
 
@@ -392,6 +392,6 @@ class RadauCodes:
         calls = np.zeros((len(CODES), 3), np.int64)
         alive = []
         for row, code in enumerate(CODES):
-            calls[row], kept = bind(self.kernels[code], shared | arrays)
-            alive.append(kept)
+            calls[row], memory_of_call = bind(self.kernels[code], shared | arrays)
+            alive.append(memory_of_call)
         return RadauWork(calls, *arrays.values()), alive

@@ -123,10 +123,10 @@ def _certified(stepper: Explicit) -> bool:
     """Return whether accelerations exist at the settled end of a tried step."""
     w = stepper.work
     w.base[:], w.x[:] = w.q, 0.0
-    kept = w.carried.order.copy()
-    found = certified(w)
-    w.carried.order[:] = kept
-    return bool(found)
+    order = w.carried.order.copy()
+    sure = certified(w)
+    w.carried.order[:] = order
+    return bool(sure)
 
 
 def by_kkt(stepper: Explicit, arguments: tuple[Any, ...]) -> int:

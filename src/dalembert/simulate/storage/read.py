@@ -122,9 +122,9 @@ def _session(file: Any, path: Path, given: dict[str, Any]) -> Session:
 def _refuse_damaged_description(file: Any, path: Path) -> None:
     """Raise where the description of a run is not the one that was written; older files have no checksums of it."""
     stored = json.loads(str(file.attrs.get("checksums", "{}")))
-    found = description_checksums(file, [name for name in stored if name != "contact"])
+    checksums = description_checksums(file, [name for name in stored if name != "contact"])
     for name, value in stored.items():
-        if found.get(name) != value:
+        if checksums.get(name) != value:
             raise ModelError(f"{path} is damaged: {name!r}, which describes the run, is not what was written")
 
 
@@ -197,8 +197,8 @@ def resume(
     from dalembert.simulate.equations.callbacks import guarded_step
     from dalembert.simulate.storage.sink import FileSink
 
-    given = {"system": system, "force": force, "events": events, "contacts": contacts, "known": known}
-    session = read_session(file, given)
+    replacements = {"system": system, "force": force, "events": events, "contacts": contacts, "known": known}
+    session = read_session(file, replacements)
     if session.extra["missing"]:
         word = session.extra["missing"][0]
         raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
@@ -231,10 +231,10 @@ def _behind_checkpoint(session: Session) -> dict[str, Array]:
     """Return the samples that a run goes on from: a stepper that restarts in blocks takes the last one again."""
     block, point = session.blocks[0], session.checkpoint or {}
     if "kept" in point:
-        kept = int(point["kept"][0])
-        block = {name: rows[:kept] for name, rows in block.items()}
-        session.blocks[:] = [block] if kept else []
-        session.events[:] = [each for each in session.events if each.time <= point["time"][0]]
+        count = int(point["kept"][0])
+        block = {name: rows[:count] for name, rows in block.items()}
+        session.blocks[:] = [block] if count else []
+        session.events[:] = [event for event in session.events if event.time <= point["time"][0]]
     return block
 
 
