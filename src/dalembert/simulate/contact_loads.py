@@ -15,20 +15,17 @@ from dalembert.model.mechanism.families import FreeContactForces
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.transmissions import LoopMotion
 from dalembert.simulate.events.record import Mode
+from dalembert.simulate.limits import LOCATED_GAP, SEEN_AT_REST, STEPPED_GAP
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.contact.shapes import ContactPair
     from dalembert.simulate.trajectory import Trajectory
 
-RESTING = 1e-6
-"""Touching points that move along their normal by no more than this, m/s, over a gap that is `NEAR`, count as closed
-contacts, whatever their force is: where contacts are redundant it may be none."""
 
-NEAR = {"moreau": 1e-3}
-"""Part of the mechanism's size that counts as no gap, by method; `TOUCHING` where events are located."""
-
-TOUCHING = 1e-9
+def no_gap(run: Trajectory) -> float:
+    """Return the part of the mechanism's size that counts as no gap."""
+    return STEPPED_GAP if run.method == "moreau" else LOCATED_GAP
 
 
 class ContactLoad(NamedTuple):
@@ -146,7 +143,7 @@ def free_forces_at(
         if name in loads:
             ends = _wrenches_of_unit_forces(m, q, loads[name])
             world = np.asarray(sum(along_coordinates(m, q, body, wrench) for body, wrench in ends.items()))
-            near = NEAR.get(run.method, TOUCHING) * m.reach
+            near = no_gap(run) * m.reach
             directions, holds = _directions(loads[name], mode, np.einsum("ncj,nj->nc", world, v), near)
             units[name] = directions, slice(columns, columns + 3)
             rows.append(directions @ world)
@@ -179,9 +176,9 @@ def _directions(load: ContactLoad, mode: Array, u: Array, near: float) -> tuple[
     n = load.normal
     across = u - (u * n).sum(axis=1)[:, None] * n
     opened = mode == int(Mode.OPEN)
-    touches = (np.abs((u * n).sum(axis=1)) <= RESTING) & (load.gap <= near)
+    touches = (np.abs((u * n).sum(axis=1)) <= SEEN_AT_REST) & (load.gap <= near)
     closed = ~opened | touches
-    slides = np.where(opened, np.linalg.norm(across, axis=1) > RESTING, mode != int(Mode.STICK))
+    slides = np.where(opened, np.linalg.norm(across, axis=1) > SEEN_AT_REST, mode != int(Mode.STICK))
     speed, size = (np.linalg.norm(x, axis=1)[:, None] for x in (across, load.force))
     law = n - load.friction * across / np.where(speed > 0.0, speed, 1.0)
     sliding = np.where(size > 0.0, load.force / np.where(size > 0.0, size, 1.0), law)
@@ -216,7 +213,7 @@ def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -
     rows: dict[str, tuple[Array, Any]] = {f"friction of {x}": (unit[[j]], False) for j, x in enumerate(m.coordinates)}
     for name, (j, near) in limits_reached(run, q).items():
         closed = modes[:, run.contacts.index(name)] != int(Mode.OPEN)
-        rows[name] = unit[[j]], closed | (near & (np.abs(v[:, j]) <= RESTING))
+        rows[name] = unit[[j]], closed | (near & (np.abs(v[:, j]) <= SEEN_AT_REST))
     _, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
     for rubbing_contact in rubbing:
         rows[rubbing_contact.name] = rubbing_rows(m, rubbing_contact).at(m, q), isinstance(rubbing_contact, Coulomb)
@@ -250,5 +247,5 @@ def limits_reached(run: Trajectory, q: Array) -> dict[str, tuple[int, Array]]:
 
     shapes, _ = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
     limits = [pair for pair in (pairs_of(run.moving, shapes) if shapes else ()) if pair.ball is None]
-    near = NEAR.get(run.method, TOUCHING)
+    near = no_gap(run)
     return {x.name: (x.coordinate[1], x.sign * (q[:, x.coordinate[0]] - x.bound) <= near) for x in limits}

@@ -42,15 +42,12 @@ from dalembert.simulate.contact_loads import (
 )
 from dalembert.simulate.equations.codes import Forces
 from dalembert.simulate.events.record import Mode
+from dalembert.simulate.limits import INSIDE_CONE, SHOWN_FORCE
 from dalembert.status import Status
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.trajectory import Trajectory
-
-
-ROUNDING = 1e-12
-"""Forces below this part of the largest are shown as zero: what they are is rounding."""
 
 
 COARSE = 0.01
@@ -206,8 +203,8 @@ class JointForceHistory(JointForces):
         largest = [np.nanmax([peak[k] for peak in peaks.values()], initial=0.0) for k in (0, 2)]
         return {
             name: (
-                0.0 if peak.force < ROUNDING * largest[0] else float(peak.force),
-                0.0 if peak.moment < ROUNDING * largest[1] else float(peak.moment),
+                0.0 if peak.force < SHOWN_FORCE * largest[0] else float(peak.force),
+                0.0 if peak.moment < SHOWN_FORCE * largest[1] else float(peak.moment),
             )
             for name, peak in peaks.items()
         }
@@ -309,10 +306,6 @@ def driving_forces(run: Trajectory) -> Array | None:
 #     M (v+ - v-) + A^T Lam - E^T x = W^T P         wrenches: the recursion at rest, without weight, with v+ - v- for a
 
 
-SLIDES = 1e-6
-"""Part of its cone by which an impulse inside of it sticks."""
-
-
 @remembered(1)
 def weightless(mechanism: Mechanism) -> Mechanism:
     """Return a mechanism without gravity and springs: what impacts move."""
@@ -351,6 +344,6 @@ def _modes_of_impulses(run: Trajectory, loads: dict[str, ContactLoad], q: Array)
         elif name in loads:
             P, n = loads[name].force[0], loads[name].normal[0]
             along = float(P @ n)
-            sticks = np.linalg.norm(P - along * n) < (1.0 - SLIDES) * loads[name].friction * along
+            sticks = np.linalg.norm(P - along * n) < (1.0 - INSIDE_CONE) * loads[name].friction * along
             modes[0, i] = int(Mode.OPEN if not along > 0.0 else Mode.STICK if sticks else Mode.SLIP)
     return modes

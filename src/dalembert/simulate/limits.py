@@ -422,3 +422,32 @@ and by which modes must tell the accelerations of samples."""
 
 TRANSVERSAL = 1e-7
 """Rate of a guard, as a part of the terms that it is summed from, below which an event is met without speed."""
+
+RANK_OF_MODE = 1e-10
+"""Singular values of a mode's block matrix, its rows and columns of size one, below which rows are redundant."""
+
+TRANSITION_CONVERGED = 1e-10
+"""Transitions are taken when halving the steps changes them by no more than this part of their largest entry."""
+
+SAME_SAMPLE = 1e3
+"""The motion must arrive at the next sample within this many tolerances of the run."""
+
+UNSAID_RTOL = 1e-6
+"""Relative tolerance of runs that do not say theirs."""
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Loads along runs.
+
+
+STEPPED_GAP, LOCATED_GAP = 1e-3, 1e-9
+"""Parts of the mechanism's size that count as no gap: after time stepping, and where events are located."""
+
+SEEN_AT_REST = 1e-6
+"""Touching points that move along their normal by no more than this, m/s, count as closed contacts, whatever their force
+is: where contacts are redundant it may be none."""
+
+SHOWN_FORCE = 1e-12
+"""Forces below this part of the largest are shown as zero: what they are is rounding."""
+
+INSIDE_CONE = 1e-6
+"""Part of its cone by which an impulse inside of it sticks."""

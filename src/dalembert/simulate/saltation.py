@@ -42,16 +42,13 @@ from dalembert.names import lookup
 from dalembert.simulate.contact.equations import ContactSystem
 from dalembert.simulate.contact.hybrid import contact_system
 from dalembert.simulate.events.record import Mode
-from dalembert.simulate.limits import DERIVED_MODE, NO_JUMP, STRICT, TRANSVERSAL
+from dalembert.simulate.limits import DERIVED_MODE, NO_JUMP, RANK_OF_MODE, STRICT, TRANSVERSAL
 from dalembert.simulate.sensitivity import coefficient
 from dalembert.tree.derivatives.directions import tangent
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.sensitivity import Variation
-
-RANK = 1e-10
-"""Singular values of a mode's block matrix, its rows and columns of size one, below which rows are redundant."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -278,7 +275,7 @@ def _inverse(K: Array, n: int) -> tuple[Array, Array]:
     largest = np.abs(K * columns[:, None, :]).max(axis=2, initial=0.0)
     rows = 1.0 / np.where(largest > 0, largest, 1.0)
     U, s, Vt = np.linalg.svd(K * columns[:, None, :] * rows[:, :, None])
-    some = s > RANK * s[:, :1]
+    some = s > RANK_OF_MODE * s[:, :1]
     reciprocal = np.where(some, 1.0 / np.where(some, s, 1.0), 0.0)
     inverse = Vt.transpose(0, 2, 1) @ (reciprocal[:, :, None] * U.transpose(0, 2, 1))
     open_part = np.where(some[:, :, None], 0.0, np.abs(Vt))[:, :, :n]
@@ -496,7 +493,7 @@ class ContactVariation:
         if key not in self._modes:
             self._modes[key] = self._impact_functions(struck, taking, sticking, sliding)  # type: ignore[assignment]
         residual, matrix, change, rows = self._modes[key]  # type: ignore[misc]
-        L = np.linalg.lstsq(A.T, W.T @ impulses - M @ (v1 - v0[0]), rcond=RANK)[0] if m else np.zeros(0)
+        L = np.linalg.lstsq(A.T, W.T @ impulses - M @ (v1 - v0[0]), rcond=RANK_OF_MODE)[0] if m else np.zeros(0)
         y = np.concatenate([v1, L, impulses[list(rows)]])[None]
         state = (t, q, v0, np.zeros((1, n)))
         missed = np.abs(residual(*state, y)[0]).max()
@@ -531,14 +528,14 @@ class ContactVariation:
         sizes[sizes == 0.0] = 1.0
         H = H / sizes[:, None]
         _, s, Vt = np.linalg.svd(H.T)
-        null = Vt[(s > RANK * s[:1]).sum() :]
+        null = Vt[(s > RANK_OF_MODE * s[:1]).sum() :]
         m = len(terms["A"])
         if np.abs(null[:, m:]).max(initial=0.0) > DERIVED_MODE:
             raise UnsupportedError(
                 f"impulses of the contacts at t = {self.run.t[k]:.9g} s are not unique (redundant): which of them "
                 "slips is not decided"
             )
-        shares = np.linalg.lstsq(H.T, change / np.sqrt(np.diag(terms["M"])), rcond=RANK)[0] / sizes
+        shares = np.linalg.lstsq(H.T, change / np.sqrt(np.diag(terms["M"])), rcond=RANK_OF_MODE)[0] / sizes
         result = np.zeros(3 * len(contacts))
         result[rows] = shares[m:]
         return result
@@ -688,5 +685,5 @@ class ContactVariation:
 def _projection(M: Array, rows: Array) -> tuple[Array, Array]:
     """Return P and B: P v is nearest to v in kinetic energy with rows P v = 0, and B c the least motion of rate c."""
     inverse = np.linalg.solve(M, rows.T) if len(rows) else np.zeros((len(M), 0))
-    back = inverse @ np.linalg.pinv(rows @ inverse, rcond=RANK, hermitian=True)
+    back = inverse @ np.linalg.pinv(rows @ inverse, rcond=RANK_OF_MODE, hermitian=True)
     return np.eye(len(M)) - back @ rows, back

@@ -37,6 +37,7 @@ from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parametric import PARAMETER_KINDS, split_name
 from dalembert.names import near_matches
 from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.limits import SAME_SAMPLE, TRANSITION_CONVERGED, UNSAID_RTOL
 from dalembert.simulate.runge_kutta import DOP853
 from dalembert.status import Status
 from dalembert.types import Array
@@ -58,15 +59,6 @@ STARTS = ("q0", "v0")
 
 MOST_HALVINGS = 7
 """An interval between two samples is cut into at most 2^7 steps."""
-
-CONVERGED = 1e-10
-"""Transitions are taken when halving the steps changes them by no more than this part of their largest entry."""
-
-SAME = 1e3
-"""The motion must arrive at the next sample within this many tolerances of the run."""
-
-LOOSEST = 1e-6
-"""Relative tolerance of runs that do not say theirs."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -451,7 +443,7 @@ def _converge(asked: Variation, motion: Callable[..., Any], left: Array, Y: Arra
         with np.errstate(invalid="ignore"):
             change = np.abs(Y[left] - before[left]).max(axis=(1, 2)) / np.abs(Y[left]).max(axis=(1, 2))
         before[left] = Y[left]
-        left = left[~(change <= CONVERGED)]
+        left = left[~(change <= TRANSITION_CONVERGED)]
         if not left.size:
             break
     else:
@@ -498,14 +490,14 @@ def _arrived(asked: Variation, q: Array, v: Array) -> float:
     """Return how far the motion ends from the samples, in tolerances of the run; refuse where that is too far."""
     run, m = asked.run, asked.mechanism
     settings = run.session.settings if run.session is not None else None
-    rtol, atol = (settings.rtol, settings.atol) if settings is not None else (LOOSEST, LOOSEST)
+    rtol, atol = (settings.rtol, settings.atol) if settings is not None else (UNSAID_RTOL, UNSAID_RTOL)
     tolerance = atol + rtol * max(1.0, float(np.abs(run.v).max()))
     off = np.maximum(
         np.abs(np.asarray(m.difference(run.q[1:], q))).max(axis=1, initial=0.0), np.abs(v - run.v[1:]).max(axis=1)
     )
     k = int(np.argmax(off))
     error = float(off[k]) / tolerance
-    if not error <= SAME:
+    if not error <= SAME_SAMPLE:
         raise UnsupportedError(
             f"the smooth motion from the sample at t = {run.t[k]:.9g} s misses the next one by {off[k]:.2g}, "
             f"{error:.1g} tolerances of the run ({run.method}): its steps were not those of the equations of motion; "
