@@ -443,8 +443,8 @@ STEPPED_GAP, LOCATED_GAP = 1e-3, 1e-9
 """Parts of the mechanism's size that count as no gap: after time stepping, and where events are located."""
 
 SEEN_AT_REST = 1e-6
-"""Touching points that move along their normal by no more than this, m/s, count as closed contacts, whatever their force
-is: where contacts are redundant it may be none."""
+"""Touching points that move along their normal by no more than this, m/s, count as closed contacts, whatever their
+force is: where contacts are redundant it may be none."""
 
 SHOWN_FORCE = 1e-12
 """Forces below this part of the largest are shown as zero: what they are is rounding."""
