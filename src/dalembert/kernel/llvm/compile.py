@@ -96,6 +96,7 @@ ELEMENT = {"float64": "double", "float32": "float"}
 TILE_BYTES = 1 << 18  # what a tile may take of the second-level cache, where several chunks pass over it
 TILE_BYTES_ONE = 1 << 14  # of the first-level cache, where there is one chunk and its code is fetched once anyway
 LARGEST_TILE = 16
+LONG_CODE, LONG_TILE = 32, 4  # chunks of 32 kB that no second-level cache holds: fetching them costs more than values do
 TINY_OPERATIONS, TINY_LIVE = 150, 12  # what is evaluated on two registers at a time
 
 
@@ -118,7 +119,8 @@ def layout(program: Program, chunks: Chunks, outputs: Outputs, width: int, dtype
     """Return sizes of the code's working memory."""
     vectors = starts(program.inputs)[-1] + chunks.slots + outputs.size
     block = max(1, vectors) * width * ITEM_BYTES[dtype]
-    tile = max(1, min(LARGEST_TILE, (TILE_BYTES if len(chunks) > 1 else TILE_BYTES_ONE) // block))
+    least = LONG_TILE if len(chunks) > LONG_CODE else 1
+    tile = max(least, min(LARGEST_TILE, (TILE_BYTES if len(chunks) > 1 else TILE_BYTES_ONE) // block))
     return CodeLayout(width, tile, tile * block)
 
 
