@@ -96,7 +96,7 @@ ELEMENT = {"float64": "double", "float32": "float"}
 TILE_BYTES = 1 << 18  # what a tile may take of the second-level cache, where several chunks pass over it
 TILE_BYTES_ONE = 1 << 14  # of the first-level cache, where there is one chunk and its code is fetched once anyway
 LARGEST_TILE = 16
-LONG_CODE, LONG_TILE = 32, 4  # chunks of 32 kB that no second-level cache holds: fetching them costs more than values do
+LONG_CODE, LONG_TILE = 32, 4  # chunks of 32 kB: code beyond the second-level cache costs more to fetch than values do
 TINY_OPERATIONS, TINY_LIVE = 150, 12  # what is evaluated on two registers at a time
 
 
