@@ -8,13 +8,14 @@ MARKS  ?= not slow and not wheel
 # Matrices here are small: threads of OpenBLAS cost ten times what they share, and workers of the tests take turns anyway.
 export OPENBLAS_NUM_THREADS ?= 1
 
-.PHONY: help demo viewer test test-all lint format types layers pytest wheel-test coverage bench campaign house docs clean
+.PHONY: help demo viewer test test-all lint format types layers pytest wheel-test bridge-test coverage bench campaign house docs clean
 
 help:
 	@echo "make demo    set up, run six demonstrations, write one report page with mechanisms in motion"
 	@echo "make test    set up, lint, types, layers, then all tests"
 	@echo "make test-all     the same with the tests that build packages and pages, minutes each"
 	@echo "make wheel-test   build a wheel with compiled loops, run first calls in a fresh environment"
+	@echo "make bridge-test  tests of JAX, PyTorch and rsl_rl, each in an environment of its own (gigabytes)"
 	@echo "make lint | format | types | layers | pytest | coverage | bench | campaign | house | docs | viewer | clean"
 
 $(STAMP): pyproject.toml
@@ -54,6 +55,24 @@ pytest: $(STAMP)
 
 wheel-test: $(STAMP)
 	$(BIN)/python -m pytest -m wheel -rP tests/cli/test_wheel.py
+
+# JAX in its oldest and newest supported versions. PIP_EXTRA_INDEX_URL may name an index that has PyTorch without CUDA.
+BRIDGES := $(VENV)/bridges
+bridge-test:
+	$(MAKE) $(BRIDGES)/jax-oldest $(BRIDGES)/jax $(BRIDGES)/torch
+	$(BRIDGES)/jax-oldest/bin/python -m pytest -rs tests/bridges/test_jax.py
+	$(BRIDGES)/jax/bin/python -m pytest -rs tests/bridges/test_jax.py tests/bridges/test_tutorials.py
+	$(BRIDGES)/torch/bin/python -m pytest -rs tests/bridges/test_torch.py tests/bridges/test_gym.py \
+	    tests/bridges/test_rsl_rl.py tests/bridges/test_tutorials.py
+
+$(BRIDGES)/jax-oldest: INSTALL = "jax==0.6.0" "jaxlib==0.6.0" --editable ".[jax]"
+$(BRIDGES)/jax: INSTALL = --editable ".[jax]"
+$(BRIDGES)/torch: INSTALL = --editable ".[torch,rsl]" tensorboard
+$(BRIDGES)/%: pyproject.toml
+	$(PYTHON) -m venv $@
+	$@/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip
+	$@/bin/python -m pip install --quiet --disable-pip-version-check $(INSTALL) hypothesis beartype pin pytest "example-robot-data>=5"
+	@touch $@
 
 coverage: $(STAMP)
 	$(BIN)/python -m pytest -n auto --dist worksteal --cov --cov-report=term

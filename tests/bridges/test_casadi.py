@@ -8,14 +8,12 @@ import subprocess
 
 import casadi as ca
 import numpy as np
-import pinocchio as pin
 import pytest
 
 import dalembert as da
 from dalembert.kernel import Kernel
 from tests.bridges.models import batch, linkage
 from tests.tree.mechanisms import MOVING, random_tree
-from tests.tree.robots import URDFS, robot
 
 
 @pytest.fixture(scope="module", name="linkage")
@@ -116,6 +114,9 @@ def test_exported_c_is_external(linkage, tmp_path):
 
 @pytest.mark.parametrize("size", [1e-9, 1e-3, 0.9])
 def test_steps_against_pinocchio(size):
+    pin = pytest.importorskip("pinocchio")
+    from tests.tree.robots import URDFS, robot
+
     mechanism, model, _ = robot(next(file for file in URDFS if file.endswith("/go2.urdf")), "floating")
     rng = np.random.default_rng(1)
     q, v = mechanism.random(rng), size * rng.normal(size=mechanism.nv)

@@ -17,8 +17,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.bridges.chosen import content_name, guest, smooth_outputs
-from dalembert.errors import ShapeError, UnsupportedError
+from dalembert.bridges.chosen import content_name, fitting, guest, leading, smooth_outputs, with_axis_first
+from dalembert.errors import UnsupportedError
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
@@ -143,42 +143,22 @@ class KernelOperator:
 
     def checked(self, inputs: Sequence[Any]) -> list[Any]:
         """Return inputs as tensors of the kernel's type, each one sample or the whole batch."""
-        torch, ports, name = self.torch, self.kernel.inputs, self.kernel.name
-        if len(inputs) != len(ports):
-            names = ", ".join(port.name for port in ports)
-            raise ShapeError(f"kernel {name!r} takes {len(ports)} inputs ({names}), not {len(inputs)}")
-        tensors = []
-        for x, port in zip(inputs, ports, strict=True):
-            tensor = torch.as_tensor(x)
+
+        def taken(x: Any, port: Port) -> Any:
+            tensor = self.torch.as_tensor(x)
             if tensor.dtype != self.dtype or tensor.device.type != self.device:
                 raise UnsupportedError(
-                    f"input {port.name!r} of kernel {name!r} is {tensor.dtype} on {tensor.device.type!r}; the kernel "
-                    f"computes in {self.dtype} on {self.device!r}: convert with .to(...), or compile with dtype= and "
-                    "backend='cpu' or 'cuda'"
+                    f"input {port.name!r} of kernel {self.kernel.name!r} is {tensor.dtype} on {tensor.device.type!r}; "
+                    f"the kernel computes in {self.dtype} on {self.device!r}: convert with .to(...), or compile with "
+                    "dtype= and backend='cpu' or 'cuda'"
                 )
-            if tensor.ndim == 0 and port.shape == (1,):
-                tensor = tensor.reshape(1)
-            axes = len(port.shape)
-            if tensor.ndim < axes or tuple(tensor.shape[tensor.ndim - axes :]) != port.shape:
-                raise ShapeError(
-                    f"input {port.name!r} of kernel {name!r} is {port.shape} or a batch (..., "
-                    f"{', '.join(map(str, port.shape))}), not {tuple(tensor.shape)}"
-                )
-            tensors.append(tensor)
-        leads = [_lead(x, port) for x, port in zip(tensors, ports, strict=True)]
-        try:
-            batch = torch.broadcast_shapes(*leads)
-        except RuntimeError as error:
-            shapes = [tuple(lead) for lead in leads]
-            raise ShapeError(f"batches of the inputs of kernel {name!r} must agree: {shapes}") from error
-        return [
-            x if not lead or lead == batch else x.expand(*batch, *port.shape)
-            for x, lead, port in zip(tensors, leads, ports, strict=True)
-        ]
+            return tensor
+
+        return fitting(self.kernel, inputs, taken, lambda x, shape: x.expand(shape))
 
     def _fake(self, *inputs: Any) -> Any:
         """Return empty results: shapes and types without values."""
-        leads = (_lead(x, port) for x, port in zip(inputs, self.kernel.inputs, strict=True))
+        leads = (leading(x, port) for x, port in zip(inputs, self.kernel.inputs, strict=True))
         batch = next((lead for lead in leads if lead), ())
         results = tuple(inputs[0].new_empty((*batch, *port.shape), dtype=self.dtype) for port in self.kernel.outputs)
         return results[0] if self.single else results
@@ -203,7 +183,7 @@ class KernelOperator:
     def _save(self, ctx: Any, inputs: Any, output: Any) -> None:
         ctx.save_for_backward(*inputs)
         ctx.set_materialize_grads(False)
-        leads = (tuple(_lead(x, port)) for x, port in zip(inputs, self.kernel.inputs, strict=True))
+        leads = (leading(x, port) for x, port in zip(inputs, self.kernel.inputs, strict=True))
         ctx.batch = next((lead for lead in leads if lead), ())
 
     def _backward(self, ctx: Any, *gradients: Any) -> Any:
@@ -225,22 +205,9 @@ class KernelOperator:
 
     def _batched(self, info: Any, dims: Sequence[Any], *inputs: Any) -> tuple[Any, Any]:
         """Put the new axis before the batch that is there; what has neither stays one sample for all."""
-        size, ports = info.batch_size, self.kernel.inputs
-        moved = [x if d is None else x.movedim(d, 0) for x, d in zip(inputs, dims, strict=True)]
-        inner = [tuple(_lead(x, port))[0 if d is None else 1 :] for x, d, port in zip(moved, dims, ports, strict=True)]
-        batch = (size, *next((lead for lead in inner if lead), ()))
-        full = []
-        for x, d, lead, port in zip(moved, dims, inner, ports, strict=True):
-            if d is not None or lead:
-                ones = (1,) * (len(batch) - 1 - len(lead))
-                x = x.reshape((size if d is not None else 1), *(lead or ones), *port.shape)
-                x = x.expand(*batch, *port.shape)
-            full.append(x)
+        full = with_axis_first(
+            self.kernel, info.batch_size, inputs, dims, lambda x, d: x.movedim(d, 0), lambda x, shape: x.expand(shape)
+        )
         found = self.apply(*full)
         results = found[0] if self.single else found
         return results, 0 if self.single else (0,) * len(results)
-
-
-def _lead(tensor: Any, port: Port) -> Any:
-    """Return the leading axes of a tensor."""
-    return tensor.shape[: tensor.ndim - len(port.shape)]

@@ -12,7 +12,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-typedef void *Component;
+typedef void *Handle;
 typedef void *Environment;
 typedef void *State;
 typedef unsigned int Reference;
@@ -40,8 +40,6 @@ typedef struct {
     char name[128];
 } Unit;
 
-#define UNIT Unit *u = (Unit *)component
-
 static Status told(Unit *u, int code)
 {
     if (code != DA_OK && u->callbacks && u->callbacks->log) {
@@ -51,16 +49,28 @@ static Status told(Unit *u, int code)
     return (Status)code;
 }
 
+#define FMI(name) fmi2##name
+#define FMI_GetFMUstate fmi2GetFMUstate
+#define FMI_SetFMUstate fmi2SetFMUstate
+#define FMI_FreeFMUstate fmi2FreeFMUstate
+#define FMI_SerializedFMUstateSize fmi2SerializedFMUstateSize
+#define FMI_SerializeFMUstate fmi2SerializeFMUstate
+#define FMI_DeSerializeFMUstate fmi2DeSerializeFMUstate
+#define FMI_GetDerivatives fmi2GetDerivatives
+typedef char Byte;
+
+#include "common.h"
+
 EXPORT const char *fmi2GetTypesPlatform(void) { return "default"; }
 EXPORT const char *fmi2GetVersion(void) { return "2.0"; }
 
-EXPORT Status fmi2SetDebugLogging(Component component, Boolean on, size_t n, const String categories[])
+EXPORT Status fmi2SetDebugLogging(Handle handle, Boolean on, size_t n, const String categories[])
 {
-    (void)component, (void)on, (void)n, (void)categories;
+    (void)handle, (void)on, (void)n, (void)categories;
     return OK;
 }
 
-EXPORT Component fmi2Instantiate(String name, Kind kind, String guid, String resources, const Callbacks *callbacks,
+EXPORT Handle fmi2Instantiate(String name, Kind kind, String guid, String resources, const Callbacks *callbacks,
                                  Boolean visible, Boolean logging)
 {
     Unit *u;
@@ -80,9 +90,7 @@ EXPORT Component fmi2Instantiate(String name, Kind kind, String guid, String res
     return u;
 }
 
-EXPORT void fmi2FreeInstance(Component component) { free(component); }
-
-EXPORT Status fmi2SetupExperiment(Component component, Boolean tolerance_defined, double tolerance, double start,
+EXPORT Status fmi2SetupExperiment(Handle handle, Boolean tolerance_defined, double tolerance, double start,
                                   Boolean stop_defined, double stop)
 {
     UNIT;
@@ -91,7 +99,7 @@ EXPORT Status fmi2SetupExperiment(Component component, Boolean tolerance_defined
     return OK;
 }
 
-EXPORT Status fmi2EnterInitializationMode(Component component)
+EXPORT Status fmi2EnterInitializationMode(Handle handle)
 {
     UNIT;
     u->model.initialising = 1;
@@ -99,31 +107,13 @@ EXPORT Status fmi2EnterInitializationMode(Component component)
     return OK;
 }
 
-EXPORT Status fmi2ExitInitializationMode(Component component)
-{
-    UNIT;
-    u->model.initialising = 0;
-    return told(u, da_hold(&u->model));
-}
-
-EXPORT Status fmi2Terminate(Component component) { return component ? OK : ERROR; }
-EXPORT Status fmi2EnterEventMode(Component component) { return component ? OK : ERROR; }
-EXPORT Status fmi2EnterContinuousTimeMode(Component component) { return component ? OK : ERROR; }
-
-EXPORT Status fmi2Reset(Component component)
-{
-    UNIT;
-    da_reset(&u->model);
-    return OK;
-}
-
-EXPORT Status fmi2GetReal(Component component, const Reference r[], size_t n, double x[])
+EXPORT Status fmi2GetReal(Handle handle, const Reference r[], size_t n, double x[])
 {
     UNIT;
     return told(u, da_get(&u->model, r, n, x));
 }
 
-EXPORT Status fmi2SetReal(Component component, const Reference r[], size_t n, const double x[])
+EXPORT Status fmi2SetReal(Handle handle, const Reference r[], size_t n, const double x[])
 {
     UNIT;
     return told(u, da_set(&u->model, r, n, x));
@@ -131,89 +121,28 @@ EXPORT Status fmi2SetReal(Component component, const Reference r[], size_t n, co
 
 /* Types that no variable of a mechanism has. */
 #define NONE(word, kind)                                                                              \
-    EXPORT Status fmi2Get##word(Component component, const Reference r[], size_t n, kind x[])         \
+    EXPORT Status fmi2Get##word(Handle handle, const Reference r[], size_t n, kind x[])         \
     {                                                                                                 \
-        (void)component, (void)r, (void)x;                                                            \
+        (void)handle, (void)r, (void)x;                                                            \
         return n ? ERROR : OK;                                                                        \
     }                                                                                                 \
-    EXPORT Status fmi2Set##word(Component component, const Reference r[], size_t n, const kind x[])   \
+    EXPORT Status fmi2Set##word(Handle handle, const Reference r[], size_t n, const kind x[])   \
     {                                                                                                 \
-        (void)component, (void)r, (void)x;                                                            \
+        (void)handle, (void)r, (void)x;                                                            \
         return n ? ERROR : OK;                                                                        \
     }
 NONE(Integer, int)
 NONE(Boolean, Boolean)
 NONE(String, String)
 
-EXPORT Status fmi2GetFMUstate(Component component, State *state)
-{
-    UNIT;
-    if (!*state) {
-        *state = malloc(sizeof u->model);
-    }
-    if (!*state) {
-        return ERROR;
-    }
-    memcpy(*state, &u->model, sizeof u->model);
-    return OK;
-}
-
-EXPORT Status fmi2SetFMUstate(Component component, State state)
-{
-    UNIT;
-    memcpy(&u->model, state, sizeof u->model);
-    return OK;
-}
-
-EXPORT Status fmi2FreeFMUstate(Component component, State *state)
-{
-    (void)component;
-    free(*state);
-    *state = 0;
-    return OK;
-}
-
-EXPORT Status fmi2SerializedFMUstateSize(Component component, State state, size_t *size)
-{
-    (void)component, (void)state;
-    *size = sizeof(da_instance);
-    return OK;
-}
-
-EXPORT Status fmi2SerializeFMUstate(Component component, State state, char bytes[], size_t size)
-{
-    (void)component;
-    if (size < sizeof(da_instance)) {
-        return ERROR;
-    }
-    memcpy(bytes, state, sizeof(da_instance));
-    return OK;
-}
-
-EXPORT Status fmi2DeSerializeFMUstate(Component component, const char bytes[], size_t size, State *state)
-{
-    (void)component;
-    if (size < sizeof(da_instance)) {
-        return ERROR;
-    }
-    if (!*state) {
-        *state = malloc(sizeof(da_instance));
-    }
-    if (!*state) {
-        return ERROR;
-    }
-    memcpy(*state, bytes, sizeof(da_instance));
-    return OK;
-}
-
-EXPORT Status fmi2GetDirectionalDerivative(Component component, const Reference unknowns[], size_t n,
+EXPORT Status fmi2GetDirectionalDerivative(Handle handle, const Reference unknowns[], size_t n,
                                            const Reference knowns[], size_t k, const double seed[], double x[])
 {
     UNIT;
     return told(u, da_directional(&u->model, unknowns, n, knowns, k, seed, x));
 }
 
-EXPORT Status fmi2NewDiscreteStates(Component component, EventInfo *info)
+EXPORT Status fmi2NewDiscreteStates(Handle handle, EventInfo *info)
 {
     UNIT;
     memset(info, 0, sizeof *info);
@@ -221,7 +150,7 @@ EXPORT Status fmi2NewDiscreteStates(Component component, EventInfo *info)
     return info->values ? told(u, da_hold(&u->model)) : OK;
 }
 
-EXPORT Status fmi2CompletedIntegratorStep(Component component, Boolean no_set, Boolean *event_mode, Boolean *terminate)
+EXPORT Status fmi2CompletedIntegratorStep(Handle handle, Boolean no_set, Boolean *event_mode, Boolean *terminate)
 {
     UNIT;
     (void)no_set;
@@ -230,67 +159,20 @@ EXPORT Status fmi2CompletedIntegratorStep(Component component, Boolean no_set, B
     return OK;
 }
 
-EXPORT Status fmi2SetTime(Component component, double t)
-{
-    UNIT;
-    u->model.value[0] = t;
-    u->model.fresh = 0;
-    return OK;
-}
-
-EXPORT Status fmi2SetContinuousStates(Component component, const double x[], size_t n)
-{
-    UNIT;
-    memcpy(u->model.value + DA_X, x, n * sizeof *x);
-    u->model.fresh = 0;
-    return OK;
-}
-
-EXPORT Status fmi2GetContinuousStates(Component component, double x[], size_t n)
-{
-    UNIT;
-    memcpy(x, u->model.value + DA_X, n * sizeof *x);
-    return OK;
-}
-
-EXPORT Status fmi2GetDerivatives(Component component, double x[], size_t n)
-{
-    UNIT;
-    const int bad = da_update(&u->model);
-    memcpy(x, u->model.value + DA_DX, n * sizeof *x);
-    return told(u, bad);
-}
-
-EXPORT Status fmi2GetEventIndicators(Component component, double x[], size_t n)
-{
-    (void)component, (void)x;
-    return n ? ERROR : OK;
-}
-
-EXPORT Status fmi2GetNominalsOfContinuousStates(Component component, double x[], size_t n)
-{
-    size_t i;
-    (void)component;
-    for (i = 0; i < n; ++i) {
-        x[i] = 1.0;
-    }
-    return OK;
-}
-
-EXPORT Status fmi2SetRealInputDerivatives(Component c, const Reference r[], size_t n, const int order[],
+EXPORT Status fmi2SetRealInputDerivatives(Handle c, const Reference r[], size_t n, const int order[],
                                           const double x[])
 {
     (void)c, (void)r, (void)order, (void)x;
     return n ? ERROR : OK;
 }
 
-EXPORT Status fmi2GetRealOutputDerivatives(Component c, const Reference r[], size_t n, const int order[], double x[])
+EXPORT Status fmi2GetRealOutputDerivatives(Handle c, const Reference r[], size_t n, const int order[], double x[])
 {
     (void)c, (void)r, (void)order, (void)x;
     return n ? ERROR : OK;
 }
 
-EXPORT Status fmi2DoStep(Component component, double t, double step, Boolean no_set)
+EXPORT Status fmi2DoStep(Handle handle, double t, double step, Boolean no_set)
 {
     UNIT;
     (void)no_set;
@@ -298,15 +180,15 @@ EXPORT Status fmi2DoStep(Component component, double t, double step, Boolean no_
     return told(u, da_advance(&u->model, t + step));
 }
 
-EXPORT Status fmi2CancelStep(Component component) { return component ? ERROR : ERROR; }
+EXPORT Status fmi2CancelStep(Handle handle) { return handle ? ERROR : ERROR; }
 
-EXPORT Status fmi2GetStatus(Component component, int kind, Status *value)
+EXPORT Status fmi2GetStatus(Handle handle, int kind, Status *value)
 {
-    (void)component, (void)kind, (void)value;
+    (void)handle, (void)kind, (void)value;
     return DISCARD;
 }
 
-EXPORT Status fmi2GetRealStatus(Component component, int kind, double *value)
+EXPORT Status fmi2GetRealStatus(Handle handle, int kind, double *value)
 {
     UNIT;
     if (kind != 2) { /* fmi2LastSuccessfulTime */
@@ -316,21 +198,21 @@ EXPORT Status fmi2GetRealStatus(Component component, int kind, double *value)
     return OK;
 }
 
-EXPORT Status fmi2GetIntegerStatus(Component component, int kind, int *value)
+EXPORT Status fmi2GetIntegerStatus(Handle handle, int kind, int *value)
 {
-    (void)component, (void)kind, (void)value;
+    (void)handle, (void)kind, (void)value;
     return DISCARD;
 }
 
-EXPORT Status fmi2GetBooleanStatus(Component component, int kind, Boolean *value)
+EXPORT Status fmi2GetBooleanStatus(Handle handle, int kind, Boolean *value)
 {
-    (void)component, (void)kind;
+    (void)handle, (void)kind;
     *value = 0;
     return DISCARD;
 }
 
-EXPORT Status fmi2GetStringStatus(Component component, int kind, String *value)
+EXPORT Status fmi2GetStringStatus(Handle handle, int kind, String *value)
 {
-    (void)component, (void)kind, (void)value;
+    (void)handle, (void)kind, (void)value;
     return DISCARD;
 }

@@ -14,7 +14,7 @@
 #define EXPORT __attribute__((visibility("default")))
 #endif
 
-typedef void *Instance;
+typedef void *Handle;
 typedef void *Environment;
 typedef void *State;
 typedef unsigned int Reference;
@@ -30,8 +30,6 @@ typedef struct {
     int event_mode_used;
 } Unit;
 
-#define UNIT Unit *u = (Unit *)instance
-
 static Status told(Unit *u, int code)
 {
     if (code != DA_OK && u->log) {
@@ -41,15 +39,27 @@ static Status told(Unit *u, int code)
     return (Status)code;
 }
 
+#define FMI(name) fmi3##name
+#define FMI_GetFMUstate fmi3GetFMUState
+#define FMI_SetFMUstate fmi3SetFMUState
+#define FMI_FreeFMUstate fmi3FreeFMUState
+#define FMI_SerializedFMUstateSize fmi3SerializedFMUStateSize
+#define FMI_SerializeFMUstate fmi3SerializeFMUState
+#define FMI_DeSerializeFMUstate fmi3DeserializeFMUState
+#define FMI_GetDerivatives fmi3GetContinuousStateDerivatives
+typedef uint8_t Byte;
+
+#include "common.h"
+
 EXPORT const char *fmi3GetVersion(void) { return "3.0"; }
 
-EXPORT Status fmi3SetDebugLogging(Instance instance, bool on, size_t n, const String categories[])
+EXPORT Status fmi3SetDebugLogging(Handle handle, bool on, size_t n, const String categories[])
 {
-    (void)instance, (void)on, (void)n, (void)categories;
+    (void)handle, (void)on, (void)n, (void)categories;
     return OK;
 }
 
-static Instance made(String token, Environment environment, Log log, int co_simulation)
+static Handle made(String token, Environment environment, Log log, int co_simulation)
 {
     Unit *u;
     if (!token || strcmp(token, DA_TOKEN) != 0) {
@@ -68,27 +78,27 @@ static Instance made(String token, Environment environment, Log log, int co_simu
     return u;
 }
 
-EXPORT Instance fmi3InstantiateModelExchange(String name, String token, String resources, bool visible, bool logging,
+EXPORT Handle fmi3InstantiateModelExchange(String name, String token, String resources, bool visible, bool logging,
                                              Environment environment, Log log)
 {
     (void)name, (void)resources, (void)visible, (void)logging;
     return made(token, environment, log, 0);
 }
 
-EXPORT Instance fmi3InstantiateCoSimulation(String name, String token, String resources, bool visible, bool logging,
+EXPORT Handle fmi3InstantiateCoSimulation(String name, String token, String resources, bool visible, bool logging,
                                             bool event_mode, bool early_return, const Reference intermediate[],
                                             size_t n, Environment environment, Log log, void *update)
 {
-    Instance instance = made(token, environment, log, 1);
+    Handle handle = made(token, environment, log, 1);
     (void)name, (void)resources, (void)visible, (void)logging, (void)early_return, (void)intermediate, (void)n;
     (void)update;
-    if (instance) {
-        ((Unit *)instance)->event_mode_used = event_mode;
+    if (handle) {
+        ((Unit *)handle)->event_mode_used = event_mode;
     }
-    return instance;
+    return handle;
 }
 
-EXPORT Instance fmi3InstantiateScheduledExecution(String name, String token, String resources, bool visible,
+EXPORT Handle fmi3InstantiateScheduledExecution(String name, String token, String resources, bool visible,
                                                   bool logging, Environment environment, Log log, void *clock,
                                                   void *lock, void *unlock)
 {
@@ -97,9 +107,7 @@ EXPORT Instance fmi3InstantiateScheduledExecution(String name, String token, Str
     return 0;
 }
 
-EXPORT void fmi3FreeInstance(Instance instance) { free(instance); }
-
-EXPORT Status fmi3EnterInitializationMode(Instance instance, bool tolerance_defined, double tolerance, double start,
+EXPORT Status fmi3EnterInitializationMode(Handle handle, bool tolerance_defined, double tolerance, double start,
                                           bool stop_defined, double stop)
 {
     UNIT;
@@ -110,35 +118,18 @@ EXPORT Status fmi3EnterInitializationMode(Instance instance, bool tolerance_defi
     return OK;
 }
 
-EXPORT Status fmi3ExitInitializationMode(Instance instance)
-{
-    UNIT;
-    u->model.initialising = 0;
-    return told(u, da_hold(&u->model));
-}
+EXPORT Status fmi3EnterStepMode(Handle handle) { return handle ? OK : ERROR; }
+EXPORT Status fmi3EnterConfigurationMode(Handle handle) { return handle ? OK : ERROR; }
+EXPORT Status fmi3ExitConfigurationMode(Handle handle) { return handle ? OK : ERROR; }
 
-EXPORT Status fmi3EnterEventMode(Instance instance) { return instance ? OK : ERROR; }
-EXPORT Status fmi3EnterContinuousTimeMode(Instance instance) { return instance ? OK : ERROR; }
-EXPORT Status fmi3EnterStepMode(Instance instance) { return instance ? OK : ERROR; }
-EXPORT Status fmi3Terminate(Instance instance) { return instance ? OK : ERROR; }
-EXPORT Status fmi3EnterConfigurationMode(Instance instance) { return instance ? OK : ERROR; }
-EXPORT Status fmi3ExitConfigurationMode(Instance instance) { return instance ? OK : ERROR; }
-
-EXPORT Status fmi3Reset(Instance instance)
-{
-    UNIT;
-    da_reset(&u->model);
-    return OK;
-}
-
-EXPORT Status fmi3GetFloat64(Instance instance, const Reference r[], size_t n, double x[], size_t nx)
+EXPORT Status fmi3GetFloat64(Handle handle, const Reference r[], size_t n, double x[], size_t nx)
 {
     UNIT;
     (void)nx;
     return told(u, da_get(&u->model, r, n, x));
 }
 
-EXPORT Status fmi3SetFloat64(Instance instance, const Reference r[], size_t n, const double x[], size_t nx)
+EXPORT Status fmi3SetFloat64(Handle handle, const Reference r[], size_t n, const double x[], size_t nx)
 {
     UNIT;
     (void)nx;
@@ -147,14 +138,14 @@ EXPORT Status fmi3SetFloat64(Instance instance, const Reference r[], size_t n, c
 
 /* Types that no variable of a mechanism has. */
 #define NONE(word, kind)                                                                                            \
-    EXPORT Status fmi3Get##word(Instance instance, const Reference r[], size_t n, kind x[], size_t nx)              \
+    EXPORT Status fmi3Get##word(Handle handle, const Reference r[], size_t n, kind x[], size_t nx)              \
     {                                                                                                               \
-        (void)instance, (void)r, (void)x, (void)nx;                                                                 \
+        (void)handle, (void)r, (void)x, (void)nx;                                                                 \
         return n ? ERROR : OK;                                                                                      \
     }                                                                                                               \
-    EXPORT Status fmi3Set##word(Instance instance, const Reference r[], size_t n, const kind x[], size_t nx)        \
+    EXPORT Status fmi3Set##word(Handle handle, const Reference r[], size_t n, const kind x[], size_t nx)        \
     {                                                                                                               \
-        (void)instance, (void)r, (void)x, (void)nx;                                                                 \
+        (void)handle, (void)r, (void)x, (void)nx;                                                                 \
         return n ? ERROR : OK;                                                                                      \
     }
 NONE(Float32, float)
@@ -169,106 +160,45 @@ NONE(UInt64, uint64_t)
 NONE(Boolean, bool)
 NONE(String, String)
 
-EXPORT Status fmi3GetBinary(Instance i, const Reference r[], size_t n, size_t sizes[], const uint8_t *x[], size_t nx)
+EXPORT Status fmi3GetBinary(Handle i, const Reference r[], size_t n, size_t sizes[], const uint8_t *x[], size_t nx)
 {
     (void)i, (void)r, (void)sizes, (void)x, (void)nx;
     return n ? ERROR : OK;
 }
 
-EXPORT Status fmi3SetBinary(Instance i, const Reference r[], size_t n, const size_t sizes[], const uint8_t *const x[],
+EXPORT Status fmi3SetBinary(Handle i, const Reference r[], size_t n, const size_t sizes[], const uint8_t *const x[],
                             size_t nx)
 {
     (void)i, (void)r, (void)sizes, (void)x, (void)nx;
     return n ? ERROR : OK;
 }
 
-EXPORT Status fmi3GetClock(Instance i, const Reference r[], size_t n, bool x[])
+EXPORT Status fmi3GetClock(Handle i, const Reference r[], size_t n, bool x[])
 {
     (void)i, (void)r, (void)x;
     return n ? ERROR : OK;
 }
 
-EXPORT Status fmi3SetClock(Instance i, const Reference r[], size_t n, const bool x[])
+EXPORT Status fmi3SetClock(Handle i, const Reference r[], size_t n, const bool x[])
 {
     (void)i, (void)r, (void)x;
     return n ? ERROR : OK;
 }
 
-EXPORT Status fmi3GetNumberOfVariableDependencies(Instance i, Reference r, size_t *n)
+EXPORT Status fmi3GetNumberOfVariableDependencies(Handle i, Reference r, size_t *n)
 {
     (void)i, (void)r, (void)n;
     return ERROR;
 }
 
-EXPORT Status fmi3GetVariableDependencies(Instance i, Reference dependent, size_t elements[], Reference independents[],
+EXPORT Status fmi3GetVariableDependencies(Handle i, Reference dependent, size_t elements[], Reference independents[],
                                           size_t element_indices[], int kinds[], size_t n)
 {
     (void)i, (void)dependent, (void)elements, (void)independents, (void)element_indices, (void)kinds, (void)n;
     return ERROR;
 }
 
-EXPORT Status fmi3GetFMUState(Instance instance, State *state)
-{
-    UNIT;
-    if (!*state) {
-        *state = malloc(sizeof u->model);
-    }
-    if (!*state) {
-        return ERROR;
-    }
-    memcpy(*state, &u->model, sizeof u->model);
-    return OK;
-}
-
-EXPORT Status fmi3SetFMUState(Instance instance, State state)
-{
-    UNIT;
-    memcpy(&u->model, state, sizeof u->model);
-    return OK;
-}
-
-EXPORT Status fmi3FreeFMUState(Instance instance, State *state)
-{
-    (void)instance;
-    free(*state);
-    *state = 0;
-    return OK;
-}
-
-EXPORT Status fmi3SerializedFMUStateSize(Instance instance, State state, size_t *size)
-{
-    (void)instance, (void)state;
-    *size = sizeof(da_instance);
-    return OK;
-}
-
-EXPORT Status fmi3SerializeFMUState(Instance instance, State state, uint8_t bytes[], size_t size)
-{
-    (void)instance;
-    if (size < sizeof(da_instance)) {
-        return ERROR;
-    }
-    memcpy(bytes, state, sizeof(da_instance));
-    return OK;
-}
-
-EXPORT Status fmi3DeserializeFMUState(Instance instance, const uint8_t bytes[], size_t size, State *state)
-{
-    (void)instance;
-    if (size < sizeof(da_instance)) {
-        return ERROR;
-    }
-    if (!*state) {
-        *state = malloc(sizeof(da_instance));
-    }
-    if (!*state) {
-        return ERROR;
-    }
-    memcpy(*state, bytes, sizeof(da_instance));
-    return OK;
-}
-
-EXPORT Status fmi3GetDirectionalDerivative(Instance instance, const Reference unknowns[], size_t n,
+EXPORT Status fmi3GetDirectionalDerivative(Handle handle, const Reference unknowns[], size_t n,
                                            const Reference knowns[], size_t k, const double seed[], size_t ns,
                                            double x[], size_t nx)
 {
@@ -277,7 +207,7 @@ EXPORT Status fmi3GetDirectionalDerivative(Instance instance, const Reference un
     return told(u, da_directional(&u->model, unknowns, n, knowns, k, seed, x));
 }
 
-EXPORT Status fmi3GetAdjointDerivative(Instance instance, const Reference unknowns[], size_t n,
+EXPORT Status fmi3GetAdjointDerivative(Handle handle, const Reference unknowns[], size_t n,
                                        const Reference knowns[], size_t k, const double seed[], size_t ns, double x[],
                                        size_t nx)
 {
@@ -286,7 +216,7 @@ EXPORT Status fmi3GetAdjointDerivative(Instance instance, const Reference unknow
     return told(u, da_adjoint(&u->model, unknowns, n, knowns, k, seed, x));
 }
 
-EXPORT Status fmi3UpdateDiscreteStates(Instance instance, bool *again, bool *terminate, bool *nominals, bool *values,
+EXPORT Status fmi3UpdateDiscreteStates(Handle handle, bool *again, bool *terminate, bool *nominals, bool *values,
                                        bool *next_defined, double *next)
 {
     UNIT;
@@ -296,7 +226,7 @@ EXPORT Status fmi3UpdateDiscreteStates(Instance instance, bool *again, bool *ter
     return *values ? told(u, da_hold(&u->model)) : OK;
 }
 
-EXPORT Status fmi3CompletedIntegratorStep(Instance instance, bool no_return, bool *event_mode, bool *terminate)
+EXPORT Status fmi3CompletedIntegratorStep(Handle handle, bool no_return, bool *event_mode, bool *terminate)
 {
     UNIT;
     (void)no_return;
@@ -305,75 +235,28 @@ EXPORT Status fmi3CompletedIntegratorStep(Instance instance, bool no_return, boo
     return OK;
 }
 
-EXPORT Status fmi3SetTime(Instance instance, double t)
+EXPORT Status fmi3GetNumberOfEventIndicators(Handle handle, size_t *n)
 {
-    UNIT;
-    u->model.value[0] = t;
-    u->model.fresh = 0;
-    return OK;
-}
-
-EXPORT Status fmi3SetContinuousStates(Instance instance, const double x[], size_t n)
-{
-    UNIT;
-    memcpy(u->model.value + DA_X, x, n * sizeof *x);
-    u->model.fresh = 0;
-    return OK;
-}
-
-EXPORT Status fmi3GetContinuousStates(Instance instance, double x[], size_t n)
-{
-    UNIT;
-    memcpy(x, u->model.value + DA_X, n * sizeof *x);
-    return OK;
-}
-
-EXPORT Status fmi3GetContinuousStateDerivatives(Instance instance, double x[], size_t n)
-{
-    UNIT;
-    const int bad = da_update(&u->model);
-    memcpy(x, u->model.value + DA_DX, n * sizeof *x);
-    return told(u, bad);
-}
-
-EXPORT Status fmi3GetEventIndicators(Instance instance, double x[], size_t n)
-{
-    (void)instance, (void)x;
-    return n ? ERROR : OK;
-}
-
-EXPORT Status fmi3GetNominalsOfContinuousStates(Instance instance, double x[], size_t n)
-{
-    size_t i;
-    (void)instance;
-    for (i = 0; i < n; ++i) {
-        x[i] = 1.0;
-    }
-    return OK;
-}
-
-EXPORT Status fmi3GetNumberOfEventIndicators(Instance instance, size_t *n)
-{
-    (void)instance;
+    (void)handle;
     *n = 0;
     return OK;
 }
 
-EXPORT Status fmi3GetNumberOfContinuousStates(Instance instance, size_t *n)
+EXPORT Status fmi3GetNumberOfContinuousStates(Handle handle, size_t *n)
 {
-    (void)instance;
+    (void)handle;
     *n = DA_NX;
     return OK;
 }
 
-EXPORT Status fmi3GetOutputDerivatives(Instance i, const Reference r[], size_t n, const int32_t orders[], double x[],
+EXPORT Status fmi3GetOutputDerivatives(Handle i, const Reference r[], size_t n, const int32_t orders[], double x[],
                                        size_t nx)
 {
     (void)i, (void)r, (void)n, (void)orders, (void)x, (void)nx;
     return ERROR;
 }
 
-EXPORT Status fmi3DoStep(Instance instance, double t, double step, bool no_set, bool *event, bool *terminate,
+EXPORT Status fmi3DoStep(Handle handle, double t, double step, bool no_set, bool *event, bool *terminate,
                          bool *early, double *last)
 {
     UNIT;
@@ -390,51 +273,51 @@ EXPORT Status fmi3DoStep(Instance instance, double t, double step, bool no_set, 
     return told(u, bad);
 }
 
-EXPORT Status fmi3ActivateModelPartition(Instance i, Reference r, double t)
+EXPORT Status fmi3ActivateModelPartition(Handle i, Reference r, double t)
 {
     (void)i, (void)r, (void)t;
     return ERROR;
 }
 
 /* Clocks, of which there are none. */
-EXPORT Status fmi3GetIntervalDecimal(Instance i, const Reference r[], size_t n, double x[], int q[])
+EXPORT Status fmi3GetIntervalDecimal(Handle i, const Reference r[], size_t n, double x[], int q[])
 {
     (void)i, (void)r, (void)x, (void)q;
     return n ? ERROR : OK;
 }
-EXPORT Status fmi3GetIntervalFraction(Instance i, const Reference r[], size_t n, uint64_t c[], uint64_t s[], int q[])
+EXPORT Status fmi3GetIntervalFraction(Handle i, const Reference r[], size_t n, uint64_t c[], uint64_t s[], int q[])
 {
     (void)i, (void)r, (void)c, (void)s, (void)q;
     return n ? ERROR : OK;
 }
-EXPORT Status fmi3GetShiftDecimal(Instance i, const Reference r[], size_t n, double x[])
+EXPORT Status fmi3GetShiftDecimal(Handle i, const Reference r[], size_t n, double x[])
 {
     (void)i, (void)r, (void)x;
     return n ? ERROR : OK;
 }
-EXPORT Status fmi3GetShiftFraction(Instance i, const Reference r[], size_t n, uint64_t c[], uint64_t s[])
+EXPORT Status fmi3GetShiftFraction(Handle i, const Reference r[], size_t n, uint64_t c[], uint64_t s[])
 {
     (void)i, (void)r, (void)c, (void)s;
     return n ? ERROR : OK;
 }
-EXPORT Status fmi3SetIntervalDecimal(Instance i, const Reference r[], size_t n, const double x[])
+EXPORT Status fmi3SetIntervalDecimal(Handle i, const Reference r[], size_t n, const double x[])
 {
     (void)i, (void)r, (void)x;
     return n ? ERROR : OK;
 }
-EXPORT Status fmi3SetIntervalFraction(Instance i, const Reference r[], size_t n, const uint64_t c[], const uint64_t s[])
+EXPORT Status fmi3SetIntervalFraction(Handle i, const Reference r[], size_t n, const uint64_t c[], const uint64_t s[])
 {
     (void)i, (void)r, (void)c, (void)s;
     return n ? ERROR : OK;
 }
-EXPORT Status fmi3SetShiftDecimal(Instance i, const Reference r[], size_t n, const double x[])
+EXPORT Status fmi3SetShiftDecimal(Handle i, const Reference r[], size_t n, const double x[])
 {
     (void)i, (void)r, (void)x;
     return n ? ERROR : OK;
 }
-EXPORT Status fmi3SetShiftFraction(Instance i, const Reference r[], size_t n, const uint64_t c[], const uint64_t s[])
+EXPORT Status fmi3SetShiftFraction(Handle i, const Reference r[], size_t n, const uint64_t c[], const uint64_t s[])
 {
     (void)i, (void)r, (void)c, (void)s;
     return n ? ERROR : OK;
 }
-EXPORT Status fmi3EvaluateDiscreteStates(Instance instance) { return instance ? OK : ERROR; }
+EXPORT Status fmi3EvaluateDiscreteStates(Handle handle) { return handle ? OK : ERROR; }

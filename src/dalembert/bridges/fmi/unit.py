@@ -130,7 +130,7 @@ def _start(mechanism: Mechanism, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray
     q, v = configuration_of_names(mechanism, q), velocity_of_names(mechanism, v)
     v = np.zeros(mechanism.nv) if v is None else np.asarray(v, dtype=float)
     if q is None:
-        q = mechanism.assemble().q if mechanism.names else mechanism.pose()
+        q = mechanism.assemble(mechanism.pose()).q if mechanism.names else mechanism.pose()
     return mechanism.project(q, v)
 
 
@@ -233,7 +233,7 @@ def _write_sources(
     lines += [f"#define {word} {value}" for word, value in sizes.items()]
     (folder / "model.h").write_text("\n".join([*lines, "", "#endif", ""]))
     own = ["runtime.c", f"fmi{version[0]}.c"]
-    for file in ("runtime.h", *own):
+    for file in ("runtime.h", "common.h", *own):
         shutil.copyfile(HERE / file, folder / file)
     return [*files, *own]
 

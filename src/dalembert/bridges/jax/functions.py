@@ -15,14 +15,13 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.bridges.chosen import content_name, guest, smooth_outputs
+from dalembert.bridges.chosen import content_name, fitting, guest, leading, smooth_outputs, with_axis_first
 from dalembert.bridges.jax.cuda_handler import cuda_handler
 from dalembert.bridges.jax.handler import KNOWN_MAJOR, SPOKEN_MINOR, handler, interface_version
-from dalembert.errors import ModelError, ShapeError, UnsupportedError, warn_user
+from dalembert.errors import ModelError, UnsupportedError, warn_user
 
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
-    from dalembert.kernel.program.program import Port
 
 ROUTES = ("auto", "ffi", "callback")
 PLATFORMS = ("cpu", "cuda", "rocm", "tpu")
@@ -64,40 +63,14 @@ def _route(jax: Any, kernel: Kernel, route: str) -> str:
 
 def _aligned(jax: Any, kernel: Kernel, inputs: Sequence[Any]) -> list[Any]:
     """Return inputs as arrays of the kernel's type, each one sample or the whole batch."""
-    ports, dtype = kernel.inputs, np.dtype(kernel.options.dtype)
+    dtype = np.dtype(kernel.options.dtype)
     if dtype == np.float64 and not jax.config.jax_enable_x64:
         raise ModelError(
             f"kernel {kernel.name!r} computes in double precision, which JAX has switched off: call "
             'jax.config.update("jax_enable_x64", True) before anything else, or compile(..., dtype="float32")'
         )
-    if len(inputs) != len(ports):
-        names = ", ".join(port.name for port in ports)
-        raise ShapeError(f"kernel {kernel.name!r} takes {len(ports)} inputs ({names}), not {len(inputs)}")
-    arrays = []
-    for x, port in zip(inputs, ports, strict=True):
-        array = jax.numpy.asarray(x, dtype)
-        if array.ndim == 0 and port.shape == (1,):
-            array = array.reshape(1)
-        if array.shape[array.ndim - len(port.shape) :] != port.shape or array.ndim < len(port.shape):
-            raise ShapeError(
-                f"input {port.name!r} of kernel {kernel.name!r} is {port.shape} or a batch (..., "
-                f"{', '.join(map(str, port.shape))}), not {array.shape}"
-            )
-        arrays.append(array)
-    batches = [_lead(array, port) for array, port in zip(arrays, ports, strict=True)]
-    try:
-        batch = np.broadcast_shapes(*batches)
-    except ValueError as error:
-        raise ShapeError(f"batches of the inputs of kernel {kernel.name!r} must agree: {batches}") from error
-    return [
-        array if not lead or lead == batch else jax.numpy.broadcast_to(array, batch + port.shape)
-        for array, lead, port in zip(arrays, batches, ports, strict=True)
-    ]
-
-
-def _lead(array: Any, port: Port) -> tuple[int, ...]:
-    """Return the leading axes of an array."""
-    return tuple(array.shape[: len(array.shape) - len(port.shape)])
+    jnp = jax.numpy
+    return fitting(kernel, inputs, lambda x, _: jnp.asarray(x, dtype), jnp.broadcast_to)
 
 
 class KernelPrimitive:
@@ -176,24 +149,15 @@ class KernelPrimitive:
 
     def _abstract(self, *avals: Any) -> list[Any]:
         shaped = import_module("jax.core").ShapedArray
-        leads = (_lead(aval, port) for aval, port in zip(avals, self.kernel.inputs, strict=True))
+        leads = (leading(aval, port) for aval, port in zip(avals, self.kernel.inputs, strict=True))
         batch = next((lead for lead in leads if lead), ())
         return [shaped(batch + port.shape, self.dtype) for port in self.kernel.outputs]
 
     def _batched(self, args: Sequence[Any], dims: Sequence[Any]) -> tuple[Any, list[int]]:
         """Put the new axis before the batch that is there; what has neither stays one sample for all."""
-        jnp, ports = self.jax.numpy, self.kernel.inputs
+        jnp = self.jax.numpy
         size = next(x.shape[d] for x, d in zip(args, dims, strict=True) if d is not None)
-        moved = [x if d is None else jnp.moveaxis(x, d, 0) for x, d in zip(args, dims, strict=True)]
-        inner = [_lead(x, port)[0 if d is None else 1 :] for x, d, port in zip(moved, dims, ports, strict=True)]
-        batch = (size, *next((lead for lead in inner if lead), ()))
-        full = []
-        for x, d, lead, port in zip(moved, dims, inner, ports, strict=True):
-            if d is not None or lead:
-                ones = (1,) * (len(batch) - 1 - len(lead))
-                x = x.reshape((size if d is not None else 1), *(lead or ones), *port.shape)
-                x = jnp.broadcast_to(x, batch + port.shape)
-            full.append(x)
+        full = with_axis_first(self.kernel, size, args, dims, lambda x, d: jnp.moveaxis(x, d, 0), jnp.broadcast_to)
         results = self.bind(*full)
         return results, [0] * len(results)
 
