@@ -14,7 +14,14 @@ from dalembert.checks import whole_number
 from dalembert.ensemble.blocks import RunColumns, StudyJob, versions, with_shapes
 from dalembert.ensemble.designs import Design, design_of
 from dalembert.ensemble.executors import BlockWorkers, Driver, ThreadWorkers, available_cores, workers_of
-from dalembert.ensemble.experiment import Experiment, SystemExperiment, experiment_of, split_parameters, split_start
+from dalembert.ensemble.experiment import (
+    Experiment,
+    StoredExperiment,
+    SystemExperiment,
+    split_parameters,
+    split_start,
+    stored_experiment,
+)
 from dalembert.ensemble.keep import keepers, keepers_of
 from dalembert.ensemble.plan import StudyPlan, block_of, duration_words, pilot
 from dalembert.ensemble.store import SCHEMA, StoredColumns, block_size, create
@@ -169,10 +176,12 @@ class EnsembleCall:
         Parameters
         ----------
         given
-            What a store cannot hold since it is code: `keep=` (functions), `system=` (
-            matrices, a function that makes systems), `force=`, `events=`, ...; the error names it.
+            What a store cannot hold since it is code: `keep=` (functions), `system=` (matrices, a function that makes
+            systems), `force=`, `events=`, ...; the error names it.
         """
         study = EnsembleCall.open(path, **given)
+        if isinstance(study.job.experiment, StoredExperiment):
+            raise ModelError(study.job.experiment.reason)
         here, then = versions(), study.job.versions
         other = [f"{name} {here[name]} instead of {then.get(name)}" for name in here if here[name] != then.get(name)]
         if other:
@@ -278,7 +287,7 @@ def job_of_description(data: Mapping[str, Any], store: str, given: Mapping[str, 
     functions = {**(given.get("parameters") or {}), **{name: rest.pop(name) for name in ("q", "v") if name in rest}}
     experiment: Any = given.get("experiment")
     if experiment is None:
-        experiment = experiment_of(data["experiment"], rest)
+        experiment = stored_experiment(data, rest)
     return StudyJob(
         experiment, design_of(data["design"], functions), keepers_of(data["keep"], given.get("keep")),
         {name: tuple(shape) for name, shape in data["shapes"].items()}, int(data["block"]), store,

@@ -144,6 +144,39 @@ class SystemExperiment:
         return texts | {f"option:{name}": stored_text(value) for name, value in self.options.items()}
 
 
+@dataclass(frozen=True, eq=False)
+class StoredExperiment:
+    """What a store says of an experiment that cannot be made of it alone: its arrays can be read, no run repeated."""
+
+    texts: Mapping[str, str]
+    reason: str
+
+    def run(self, values: Mapping[str, Any]) -> Trajectory:
+        """Say what is missing."""
+        raise ModelError(self.reason)
+
+    def described(self) -> dict[str, str]:
+        """Return the texts."""
+        return dict(self.texts)
+
+
+SCENE = (
+    "the store is that of a sweep of a scene: `dalembert sweep scene.toml -o STORE` goes on with it, and "
+    "scene.with_parameters(...).run() repeats a run"
+)
+
+
+def stored_experiment(data: Mapping[str, Any], given: Mapping[str, Any]) -> Experiment:
+    """Return the experiment of a store, or one that says what is missing."""
+    texts = data["experiment"]
+    if "scene" in texts:
+        return StoredExperiment(texts, SCENE)
+    try:
+        return experiment_of(texts, given)
+    except ModelError as error:
+        return StoredExperiment(texts, str(error))
+
+
 def experiment_of(texts: Mapping[str, str], given: Mapping[str, Any]) -> SystemExperiment:
     """Return the experiment that `described` wrote; `given` has by name what is code, and no store holds."""
     from dalembert.simulate.equations.lagrangian_system import from_data
