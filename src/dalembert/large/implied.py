@@ -16,7 +16,7 @@ import numpy as np
 from scipy.linalg.lapack import dpstrf  # pyright: ignore[reportAttributeAccessIssue]
 
 from dalembert.kkt.limits import IMPLIED_PIVOT, SLACK
-from dalembert.kkt.manifold import onto_manifold
+from dalembert.kkt.newton import onto_manifold
 from dalembert.large.row_kernels import RowValues
 from dalembert.large.sparse import SparseBlock
 from dalembert.tree.block.conditioning import residual_sizes

@@ -20,7 +20,7 @@ import numpy as np
 
 from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import BUILT, FADED, NEARLY_IMPLIED, NEARLY_MASSLESS, PART, SINGULAR_STEP, SLACK
-from dalembert.kkt.manifold import onto_manifold
+from dalembert.kkt.newton import onto_manifold
 from dalembert.kkt.rows import RowStructure, row_structure
 from dalembert.types import Array
 

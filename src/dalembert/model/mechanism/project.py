@@ -12,7 +12,7 @@ All iterations of a mechanism onto its constraints are here, each for what is kn
     closed_before_compiling   Gauss-Newton steps with matrices from any source, before there is a kernel
     newton_step      one step in the plain norm, for a stage of a stepper whose compiled step fails
 
-Plain iterations but the first and the third are steps in the loop of `kkt/manifold.py`, as are those of systems with
+Plain iterations but the first and the third are steps in the loop of `kkt/newton.py`, as are those of systems with
 known coordinates (`simulate/equations/consistent.py`) and of large mechanisms; loops that steppers compile end by its
 rule. Source: seed 000, sec. 3.
 """
@@ -28,7 +28,7 @@ import numpy as np
 from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import CLOSED_LOOP, CONTRADICTING, DOUBT, EPS, ROUNDING
-from dalembert.kkt.manifold import onto_manifold
+from dalembert.kkt.newton import onto_manifold
 from dalembert.model.mechanism.constraint_rows import residual_sizes
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
 from dalembert.status import Status

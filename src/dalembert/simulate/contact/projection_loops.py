@@ -12,7 +12,7 @@ import numpy as np
 from dalembert.kernel.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
-from dalembert.kkt import manifold
+from dalembert.kkt import newton
 from dalembert.simulate.contact.memory import (
     ALONG,
     AT,
@@ -30,7 +30,7 @@ from dalembert.simulate.contact.memory import (
 from dalembert.simulate.contact.row_loops import entry, free_motions
 from dalembert.simulate.limits import CLOSED_MODE, DEPENDENT_ENTRY, HELPS, LIGHT, MOST_CLOSING
 
-goes_on = nested(manifold.goes_on)
+goes_on = nested(newton.goes_on)
 """The rule by which Newton's method onto the rows ends, compiled."""
 
 

@@ -25,7 +25,7 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kernel import Kernel
 from dalembert.kkt import KKT
 from dalembert.kkt.limits import DOUBT, SLACK
-from dalembert.kkt.manifold import onto_manifold
+from dalembert.kkt.newton import onto_manifold
 from dalembert.kkt.rows import independent_rows
 from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.simulate.equations.formulation import KnownMotion

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from dalembert.kernel.loops import inner, invoke, steady
-from dalembert.kkt import manifold
+from dalembert.kkt import newton
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.limits import CLOSED, HELPS, MOST_CLOSING
 from dalembert.simulate.steppers.carried_loops import POSITIONS, RATES, REDUNDANT, accelerated, projected
@@ -112,7 +112,7 @@ class RungeKuttaPair(NamedTuple):
     dense: np.ndarray  # (all stages, degree): y(s) = y0 + h sum_kp dense[k, p] s^(p+1) K_k
 
 
-goes_on = inner(manifold.goes_on)
+goes_on = inner(newton.goes_on)
 """The rule by which Newton's method onto the constraints ends, compiled."""
 
 
