@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import gc
 import shutil
 import subprocess
@@ -110,6 +111,42 @@ def test_exported_c_is_external(linkage, tmp_path):
     for reverse, seed in ((False, ca.DM.ones(5)), (True, ca.DM.ones(6, linkage.nv))):
         one, two = (ca.Function("d", [x], [ca.jtimes(g(x), x, seed, reverse)])(q) for g in (f, plain))
         np.testing.assert_allclose(np.array(one), np.array(two), rtol=1e-12, atol=1e-14)
+
+
+@pytest.mark.skipif(shutil.which("gcc") is None, reason="needs gcc")
+def test_what_acados_generates_around_exported_c(linkage, tmp_path, monkeypatch):
+    """Its C of x' = f(x, u) and of forward sensitivities, casadi_int an int, linked with the kernel's: as from SX."""
+    kernel = linkage.compile("forward")
+    kernel.export_c(tmp_path, name="arm", casadi=True).example.unlink()
+    gcc = ["gcc", "-std=c99", "-Wall", "-Wextra", "-Werror", "-O1", "-shared", "-fPIC"]
+    files = sorted(map(str, tmp_path.glob("*.c")))
+    subprocess.run([*gcc, *files, "-lm", "-o", tmp_path / "arm.so"], check=True)
+    compiled, plain = ca.external("arm_casadi", str(tmp_path / "arm.so")), kernel.to_casadi()
+    nq, nv = linkage.nq, linkage.nv
+    x, u, S = ca.MX.sym("x", nq + nv), ca.MX.sym("u", nv), ca.MX.sym("S", nq + nv, nq + nv)
+    rate = linkage.compile("rate").to_casadi()
+    functions = []
+    for f in (compiled, plain):
+        dx = ca.vertcat(rate(x[:nq], x[nq:]), f(x[:nq], x[nq:], u, 0)[0])
+        vde = [ca.densify(each) for each in (dx, ca.jtimes(dx, x, S), ca.jtimes(dx, u, ca.MX.eye(nv)))]
+        functions.append(ca.Function("vde", [x, S, u], vde))
+    monkeypatch.chdir(tmp_path)
+    functions[0].generate("vde.c", {"casadi_int": "int", "casadi_real": "double"})
+    subprocess.run(
+        [*gcc, "-Wno-unused-parameter", "-Dcasadi_int=int", "vde.c", *files, "-lm", "-o", "vde.so"], check=True
+    )
+    library = ctypes.CDLL(str(tmp_path / "vde.so"))
+    sizes = [ctypes.c_int() for _ in range(4)]
+    assert library.vde_work(*map(ctypes.byref, sizes)) == 0  # how acados allocates
+    q, v, tau, _ = state(linkage)
+    inputs = [np.concatenate([q, v]), np.asfortranarray(np.random.default_rng(0).normal(size=S.shape)), tau]
+    results = [np.zeros(functions[0].size_out(k), order="F") for k in range(3)]
+    arg = (ctypes.c_void_p * sizes[0].value)(*(each.ctypes.data for each in inputs))
+    res = (ctypes.c_void_p * sizes[1].value)(*(each.ctypes.data for each in results))
+    iw, w = (ctypes.c_int * (sizes[2].value + 1))(), (ctypes.c_double * (sizes[3].value + 1))()
+    assert library.vde(arg, res, iw, w, 0) == 0
+    for found, wanted in zip(results, functions[1](*inputs), strict=True):
+        np.testing.assert_allclose(found, np.array(wanted), rtol=0, atol=1e-9 * np.abs(found).max())
 
 
 @pytest.mark.parametrize("size", [1e-9, 1e-3, 0.9])
