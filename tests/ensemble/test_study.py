@@ -151,6 +151,7 @@ def test_sobol_indices_of_ishigami():
         ({"keep": {"y": ("q", "maxx")}}, "did you mean 'max'"),
         ({"keep": ["qq"]}, "no coordinate"),
         ({"keep": {"status": "q"}}, "already"),
+        ({"device": "cuda"}, "run on processors"),
         ({"executor": 0}, "at least one process"),
         ({"executor": "dask"}, "is no executor"),
         ({"file": "run.nc"}, "for one run"),

@@ -142,6 +142,12 @@ class EnsembleCall:
         for word in ("file", "on_step"):
             if options.get(word) is not None:
                 raise ModelError(f"{word}= is for one run: study.rerun(i) gives one")
+        device = options.pop("device", "cpu")
+        if device != "cpu":
+            raise ModelError(
+                f"device={device!r}: studies run on processors; steps adapt to each run, which a GPU takes in lockstep "
+                'alone. compile(..., backend="cuda") evaluates batches of states there'
+            )
         fixed_q, of_q = split_start(q, "q", system)
         fixed_v, of_v = split_start(v, "v", system)
         fixed, varying = split_parameters(parameters)
