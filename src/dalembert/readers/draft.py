@@ -17,7 +17,7 @@ from dalembert.model.mechanism.parts import (
     Joint,
     Limits,
     Loop,
-    Pose,
+    NamedPose,
     Spring,
     Tendon,
     Visual,
@@ -188,14 +188,14 @@ class Draft:
         mechanism = builder.build(base, order, allow_unphysical, passive, strict=strict)
         return replace(mechanism, poses=tuple(self._poses_of(mechanism)))
 
-    def _poses_of(self, mechanism: Mechanism) -> Iterator[Pose]:
+    def _poses_of(self, mechanism: Mechanism) -> Iterator[NamedPose]:
         """Yield the poses, each with the joints that this mechanism has: a held root has none."""
         sizes = {joint.name: mechanism.index_q(joint.name) for joint in mechanism.joints}
         for name, values in self.poses.items():
             known = {
                 joint: x for joint, x in values.items() if joint in sizes and sizes[joint].stop > sizes[joint].start
             }
-            yield Pose(name, tuple(known.items()))
+            yield NamedPose(name, tuple(known.items()))
 
 
 def _fields(part: Any) -> dict[str, Any]:

@@ -6,7 +6,7 @@ from pathlib import Path
 
 from dalembert.readers.xml_tree import numbers, read_xml
 
-Pose = dict[str, tuple[float, ...]]
+JointValues = dict[str, tuple[float, ...]]
 """Values of joints by name: one number, or as many as the joint has coordinates."""
 
 
@@ -21,12 +21,12 @@ def srdf_of(model: Path) -> Path | None:
     return max(alike, key=lambda file: len(file.stem)) if alike else files[0] if len(files) == 1 else None
 
 
-def read_poses(model: Path) -> dict[str, Pose]:
+def read_poses(model: Path) -> dict[str, JointValues]:
     """Return the poses of a robot file by name, none without SRDF; several groups may have parts of one pose."""
     file = srdf_of(model)
     if file is None:
         return {}
-    poses: dict[str, Pose] = {}
+    poses: dict[str, JointValues] = {}
     for state in read_xml(file).all("group_state"):
         pose = poses.setdefault(state.attribute("name"), {})
         for joint in state.all("joint"):

@@ -20,7 +20,7 @@ from dalembert.model.mechanism.parts import (
     Frame,
     Joint,
     Loop,
-    Pose,
+    NamedPose,
     Source,
     Spring,
     Tendon,
@@ -216,7 +216,7 @@ class Builder:
         self.couplings: dict[str, Coupling] = {}
         self.loops: dict[str, Loop] = {}
         self.visuals: list[Visual] = []
-        self.poses: dict[str, Pose] = {}
+        self.poses: dict[str, NamedPose] = {}
         self.notes: list[str] = []
 
     def body(
@@ -425,7 +425,7 @@ class Builder:
         `mechanism.pose(name)` returns it, `da.simulate(mechanism, duration, name)` starts there.
         """
         numbers = tuple((str(joint), _pose_values(name, joint, value, source)) for joint, value in values.items())
-        _add(self.poses, name, "pose", source, lambda: Pose(name, numbers, source))
+        _add(self.poses, name, "pose", source, lambda: NamedPose(name, numbers, source))
 
     def note(self, text: str) -> None:
         """Add a remark that `print(mechanism)` shows."""

@@ -27,7 +27,7 @@ from dalembert.model.mechanism.parts import (
     Frame,
     Joint,
     Loop,
-    Pose,
+    NamedPose,
     Spring,
     Tendon,
     Visual,
@@ -116,7 +116,7 @@ class Mechanism:
     source: str | None = None
     tendons: tuple[Tendon, ...] = ()
     visuals: tuple[Visual, ...] = ()
-    poses: tuple[Pose, ...] = ()
+    poses: tuple[NamedPose, ...] = ()
 
     def __post_init__(self) -> None:
         seen = {self.ground}

@@ -231,7 +231,7 @@ FILE_POSE = "file"
 
 
 @dataclass(frozen=True)
-class Pose:
+class NamedPose:
     """A configuration with a name.
 
     Attributes

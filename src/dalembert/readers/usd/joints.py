@@ -20,7 +20,7 @@ from dalembert.errors import UnsupportedError
 from dalembert.model.mechanism.parts import Body, Coupling, Joint, Limits, Loop
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.readers.draft import GROUND
-from dalembert.readers.usd.stage import Scene, import_usd
+from dalembert.readers.usd.stage import UsdScene, import_usd
 
 KINDS = {
     "PhysicsFixedJoint": "fixed",
@@ -46,7 +46,7 @@ BODIES = ("body0", "body1")
 
 
 @dataclass(frozen=True)
-class Ends:
+class EndPlaces:
     """The two bodies of a joint and the joint's frame in each."""
 
     bodies: tuple[str, str]
@@ -65,7 +65,7 @@ class JointReading:
         Radians per degree, or metres per unit, of a joint's coordinate, by the joint's name.
     """
 
-    scene: Scene
+    scene: UsdScene
     body_of: Callable[[Any], Any]
     joints: list[Joint] = field(default_factory=list)
     outside: set[str] = field(default_factory=set)
@@ -92,7 +92,7 @@ class JointReading:
         self._connect(prim, name, [joint for joint in chain if joint is not None], ends)
         return None
 
-    def _connect(self, prim: Any, name: str, chain: list[Joint], ends: Ends) -> None:
+    def _connect(self, prim: Any, name: str, chain: list[Joint], ends: EndPlaces) -> None:
         """Put joints one behind the other between two bodies."""
         if not chain:
             return self.scene.place(prim, "joints that hold nothing")
@@ -110,7 +110,7 @@ class JointReading:
             parent, placement = child, IDENTITY
         return None
 
-    def _ends(self, prim: Any) -> Ends:
+    def _ends(self, prim: Any) -> EndPlaces:
         """Return what a joint joins: rigid bodies, or the ground where a side names nothing or what stands still."""
         scene, bodies, placements = self.scene, [], []
         for side, word in enumerate(BODIES):
@@ -129,7 +129,7 @@ class JointReading:
             X = X @ Placement(position=position) @ scene.rotation(prim, f"physics:localRot{side}")
             bodies.append(GROUND if body is None else scene.names[str(body.GetPath())])
             placements.append(X if body is None else scene.frame(body)[0].inverse() @ X)
-        return Ends((bodies[0], bodies[1]), (placements[0], placements[1]))
+        return EndPlaces((bodies[0], bodies[1]), (placements[0], placements[1]))
 
     def _simple(self, prim: Any, name: str, kind: str) -> Joint:
         """Return a joint of one kind; bodies and placements are filled in later."""
@@ -238,7 +238,7 @@ class JointReading:
             chain.append(replace(joint, name=f"{name}_rot" if free else name, kind="spherical"))
         return chain
 
-    def _distance(self, prim: Any, name: str, ends: Ends) -> None:
+    def _distance(self, prim: Any, name: str, ends: EndPlaces) -> None:
         """Add a rod where least and largest distance agree; a rope is left out."""
         scene = self.scene
         least, most = (scene.number(prim, f"physics:{word}Distance", -1.0) for word in ("min", "max"))

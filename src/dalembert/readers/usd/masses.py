@@ -18,7 +18,7 @@ import numpy as np
 from dalembert.errors import UnsupportedError
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.placement import IDENTITY, Placement
-from dalembert.readers.usd.stage import Scene, import_usd
+from dalembert.readers.usd.stage import UsdScene, import_usd
 from dalembert.types import Array
 
 WATER = 1000.0
@@ -34,7 +34,7 @@ UNEVEN = 1e-5
 """Relative difference of scales, in single precision, at which a sphere is no sphere any more."""
 
 
-def inertia_of(scene: Scene, body: Any, shapes: Sequence[Any]) -> Inertia:
+def inertia_of(scene: UsdScene, body: Any, shapes: Sequence[Any]) -> Inertia:
     """Return a body's inertia in its frame, SI."""
     own = _written(scene, body)
     mass, center, rotational = own
@@ -51,7 +51,7 @@ def inertia_of(scene: Scene, body: Any, shapes: Sequence[Any]) -> Inertia:
     return total if rotational is None else Inertia(total.mass, total.center, rotational)
 
 
-def _without_shapes(scene: Scene, body: Any, own: tuple[float, Array | None, Array | None]) -> Inertia:
+def _without_shapes(scene: UsdScene, body: Any, own: tuple[float, Array | None, Array | None]) -> Inertia:
     """Return the inertia of a body that has no shapes to compute the rest from."""
     mass, center, rotational = own
     source = scene.source(body)
@@ -71,7 +71,7 @@ def _without_shapes(scene: Scene, body: Any, own: tuple[float, Array | None, Arr
     return Inertia(mass, center, rotational)
 
 
-def _written(scene: Scene, prim: Any) -> tuple[float, Array | None, Array | None]:
+def _written(scene: UsdScene, prim: Any) -> tuple[float, Array | None, Array | None]:
     """Return what a prim's mass API says in its own frame: mass (0: nothing), centre and inertia (None: nothing)."""
     pxr = import_usd()
     if not prim.HasAPI(pxr.UsdPhysics.MassAPI):
@@ -90,7 +90,7 @@ def _written(scene: Scene, prim: Any) -> tuple[float, Array | None, Array | None
     return mass, center, rotational
 
 
-def _solid(scene: Scene, body: Any, shape: Any, own: tuple[float, Array | None, Array | None]) -> Inertia:
+def _solid(scene: UsdScene, body: Any, shape: Any, own: tuple[float, Array | None, Array | None]) -> Inertia:
     """Return the inertia of one collision shape in its body's frame."""
     mass, center, rotational = (0.0, None, None) if shape == body else _written(scene, shape)
     X = scene.frame(body)[0].inverse() @ scene.frame(shape)[0]
@@ -113,7 +113,7 @@ def _about(solid: Inertia, center: Array) -> Inertia:
     return Inertia(solid.mass, center, moments)
 
 
-def _density(scene: Scene, body: Any, shape: Any) -> float:
+def _density(scene: UsdScene, body: Any, shape: Any) -> float:
     """Return kilograms per cubic metre."""
     pxr = import_usd()
     bound = pxr.UsdShade.MaterialBindingAPI(shape).ComputeBoundMaterial("physics")[0]
@@ -129,7 +129,7 @@ def _density(scene: Scene, body: Any, shape: Any) -> float:
     return WATER
 
 
-def _unit_solid(scene: Scene, shape: Any) -> Inertia:
+def _unit_solid(scene: UsdScene, shape: Any) -> Inertia:
     """Return volume, centre and inertia of a shape of density 1 in its frame, metres."""
     kind, scale = str(shape.GetTypeName()), scene.frame(shape)[1] * scene.length
     if kind == "Mesh":
@@ -147,7 +147,7 @@ def _unit_solid(scene: Scene, shape: Any) -> Inertia:
     return _round(kind, r, h).moved(Placement(TURNED[axis]) if axis in TURNED else IDENTITY)
 
 
-def round_measures(scene: Scene, shape: Any) -> tuple[float, float, str]:
+def round_measures(scene: UsdScene, shape: Any) -> tuple[float, float, str]:
     """Return radius, height (0 of a sphere) and axis of a round shape, metres; one that scales make oval is refused."""
     kind, scale = str(shape.GetTypeName()), scene.frame(shape)[1] * scene.length
     axis = "Z" if kind == "Sphere" else str(scene.value(shape, "axis", "Z"))
@@ -183,7 +183,7 @@ def _round(kind: str, r: float, h: float) -> Inertia:
     return Inertia(m, np.zeros(3), np.diag([across, across, along]))
 
 
-def _mesh(scene: Scene, shape: Any, scale: Array) -> Inertia:
+def _mesh(scene: UsdScene, shape: Any, scale: Array) -> Inertia:
     """Return the solid inside a closed mesh: sums over the tetrahedra of its triangles with the origin."""
     way = str(scene.value(shape, "physics:approximation", "none"))
     points = np.array(scene.value(shape, "points", ()), dtype=float).reshape(-1, 3) * scale
@@ -218,7 +218,7 @@ def _mesh(scene: Scene, shape: Any, scale: Array) -> Inertia:
     return Inertia(total, center + middle, np.trace(second) * np.eye(3) - second)
 
 
-def _triangles(scene: Scene, shape: Any, count: int) -> Array:
+def _triangles(scene: UsdScene, shape: Any, count: int) -> Array:
     """Return the triangles of a mesh, polygons cut from their first corner."""
     counts = np.array(scene.value(shape, "faceVertexCounts", ()), dtype=int)
     corners = np.array(scene.value(shape, "faceVertexIndices", ()), dtype=int)
@@ -229,7 +229,7 @@ def _triangles(scene: Scene, shape: Any, count: int) -> Array:
     return corners[np.array(fans, dtype=int).reshape(-1, 3)]
 
 
-def _hull(scene: Scene, shape: Any, points: Array) -> Array:
+def _hull(scene: UsdScene, shape: Any, points: Array) -> Array:
     """Return the triangles of the convex hull, wound outwards."""
     from scipy.spatial import ConvexHull, QhullError
 

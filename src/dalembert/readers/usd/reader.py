@@ -21,7 +21,7 @@ from dalembert.readers.files import Folders
 from dalembert.readers.spanning import as_loop, reverse, span
 from dalembert.readers.usd.joints import JointReading
 from dalembert.readers.usd.masses import TURNED, inertia_of, round_measures
-from dalembert.readers.usd.stage import MOST_PRIMS, Scene, import_usd, opened
+from dalembert.readers.usd.stage import MOST_PRIMS, UsdScene, import_usd, opened
 
 EARTH = 9.81
 """Gravity where a scene gives no magnitude, m/s^2, as in OpenUSD."""
@@ -35,7 +35,7 @@ def read_usd(path: Path, folders: Folders) -> Draft:
     stage = opened(path, folders)
     root = stage.GetDefaultPrim()
     draft = Draft(root.GetName() if root else path.stem, str(path), rooted=True)
-    reading = _Reading(Scene(stage, draft))
+    reading = _Reading(UsdScene(stage, draft))
     reading.look()
     reading.gravity()
     reading.add_bodies()
@@ -46,7 +46,7 @@ def read_usd(path: Path, folders: Folders) -> Draft:
 class _Reading:
     """One reading: prims by what they are, then bodies, then what connects them."""
 
-    def __init__(self, scene: Scene) -> None:
+    def __init__(self, scene: UsdScene) -> None:
         self.scene, self.draft = scene, scene.draft
         self.pxr = import_usd()
         self.bodies: list[Any] = []

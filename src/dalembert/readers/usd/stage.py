@@ -160,7 +160,7 @@ def _complaint(error: Exception) -> str:
 
 
 @dataclass
-class Scene:
+class UsdScene:
     """A stage on its way into a draft.
 
     Attributes

@@ -24,7 +24,7 @@ from dalembert.model.mechanism.project import of_samples
 from dalembert.model.mechanism.ranks import distances
 from dalembert.model.named_state import default_start
 from dalembert.simulate.batch import batch_loops as loop
-from dalembert.simulate.batch.batch_loops import ALONE, COMPLETE, WAITING, Ends, Starts, snapshot
+from dalembert.simulate.batch.batch_loops import ALONE, COMPLETE, WAITING, RunEnds, Starts, snapshot
 from dalembert.simulate.entry import LONG, LOOSE, STIFF, session_of
 from dalembert.simulate.ignored import FRICTION, PASSIVE, missing_effects
 from dalembert.simulate.limits import CONSISTENT, ENERGY_ROUNDING, NO_STEP, ON_MANIFOLD
@@ -415,7 +415,7 @@ class SmoothRunner:
             )  # fmt: skip
             yield self._finished(starts, ends, before, i, short)
 
-    def _finished(self, starts: Starts, ends: Ends, before: int, i: int, short: bool) -> FinishedRuns:
+    def _finished(self, starts: Starts, ends: RunEnds, before: int, i: int, short: bool) -> FinishedRuns:
         rows = before + np.flatnonzero(ends.verdict[before:i] == COMPLETE)
         stop = int(ends.samples[rows[-1], 1]) if rows.size else 0
         samples = {name: x[:stop].copy() for name, x in zip(FIELDS, self.samples, strict=True)}
@@ -488,7 +488,7 @@ class ContactRunner:
             self.engine.error = None  # of runs that are made alone
             yield self._finished(starts, ends, before, i)
 
-    def _finished(self, starts: Starts, ends: Ends, before: int, i: int) -> FinishedRuns:
+    def _finished(self, starts: Starts, ends: RunEnds, before: int, i: int) -> FinishedRuns:
         from dalembert.simulate.contact.hybrid import PUBLIC
 
         rows = before + np.flatnonzero(ends.verdict[before:i] == COMPLETE)
@@ -521,14 +521,14 @@ def buffer_rows(size: int) -> int:
     return int(np.clip(BUFFER // max(size, 1), LEAST_ROWS, MOST_ROWS))
 
 
-def ends_of(verdict: Array) -> Ends:
+def ends_of(verdict: Array) -> RunEnds:
     """Return memory of what becomes of runs; `verdict` is written."""
     count = verdict.size
-    return Ends(verdict, np.zeros((count, 2), np.int64), np.zeros((count, 2), np.int64), np.zeros(count, np.int64))
+    return RunEnds(verdict, np.zeros((count, 2), np.int64), np.zeros((count, 2), np.int64), np.zeros(count, np.int64))
 
 
 def finished_runs(
-    batch: RunBatch, starts: Starts, ends: Ends, rows: Array, samples: dict[str, Array], events: Array,
+    batch: RunBatch, starts: Starts, ends: RunEnds, rows: Array, samples: dict[str, Array], events: Array,
     short: bool = False,
 ) -> FinishedRuns:  # fmt: skip
     """Return runs whose samples lie one behind the other."""

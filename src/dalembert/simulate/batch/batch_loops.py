@@ -104,7 +104,7 @@ class Starts(NamedTuple):
     parameters: Array
 
 
-class Ends(NamedTuple):
+class RunEnds(NamedTuple):
     """What became of N runs: numbers, places of their samples and events (first, one after the last), steps."""
 
     verdict: Array
