@@ -703,3 +703,16 @@ def test_friction_of_flexible_bearings_does_not_depend_on_the_cut(interpreted):
         assert abs(float(forces.friction["hinge 0"])) == pytest.approx(0.05 * 0.3 * load, rel=1e-9)
         answers.append(abs(float(forces.friction["hinge 0"])))
     assert answers[0] == pytest.approx(answers[1], rel=1e-9)
+
+
+def test_inverse_dynamics_prints_its_answer_or_the_reason():
+    """Torques by coordinate; where a joint that has no motor would fall, that is said instead."""
+    b = da.Builder("arm")
+    for name, parent, x in (("upper", "world", 0.0), ("lower", "upper", 1.0)):
+        b.body(name, mass=1.0, center=(0.5, 0, 0), inertia=(0.1, 0.1, 0.1))
+        b.joint(name, "revolute", parent, name, axis=(0, 1, 0), position=(x, 0, 0))
+    arm, rest = b.build(), np.zeros(2)
+    assert str(arm.inverse(rest, rest, rest)) == "upper: -19.62\nlower: -4.905"  # 9.81 (0.5 + 1.5), 9.81 0.5
+    assert str(arm.inverse(rest, rest, rest, actuated=["upper"])) == (
+        "no answer: no forces of these motors cause this motion"
+    )

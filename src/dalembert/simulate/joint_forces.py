@@ -220,8 +220,8 @@ class JointForceHistory(JointForces):
             load = self.equivalent_load(name)
             mark = f"  not unique: {', '.join(open_ones[name])}" if name in open_ones else ""
             lines.append(
-                f"{name:{width}}  {sizes[0]:>14.6g}  {peak.force_time:>9.5g}  {sizes[1]:>16.6g}  "
-                f"{peak.moment_time:>9.5g}  {load:>10.5g}{mark}"
+                f"{name:{width}}  {sizes[0]:>14.6g}  {_time(sizes[0], peak.force_time)}  {sizes[1]:>16.6g}  "
+                f"{_time(sizes[1], peak.moment_time)}  {load:>10.5g}{mark}"
             )
         widest = float(np.diff(self.t).max(initial=0.0))
         samples = f"peaks are those of {self.t.size} samples, at most {widest:.3g} s apart"
@@ -235,6 +235,11 @@ class JointForceHistory(JointForces):
 
         _refuse_quantity(what)
         return figure_of_chart(joint_force_chart(self, (names,) if isinstance(names, str) else names, what))
+
+
+def _time(size: float, at: float) -> str:
+    """Return the time of a peak as it is printed; what is zero throughout has none."""
+    return f"{at:>9.5g}" if size else f"{'':9}"
 
 
 def _refuse_quantity(what: str) -> None:

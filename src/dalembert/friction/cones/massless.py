@@ -1,6 +1,6 @@
 """Proximal points for disks and cones where M is singular: contacts may hold what has no mass.
 
-As for intervals (`bounded/massless.py`): M + rho I in place of M and f + rho a_k in place of f, rho smaller with each
+As for intervals (`bounded/answer.py`): M + rho I in place of M and f + rho a_k in place of f, rho smaller with each
 step. A fixed point a_(k+1) = a_k obeys the laws with M itself. Disks, and the associated problem, are convex: the steps
 lead to an answer where there is one. With Coulomb's law they may; what they find is measured with M, against the data
 of the first step, in which no answer has a part.

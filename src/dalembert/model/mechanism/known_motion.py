@@ -237,6 +237,15 @@ class InverseDynamics:
     def __len__(self) -> int:
         return 3
 
+    def __str__(self) -> str:
+        if self.reason:
+            return f"no answer: {self.reason}"
+        if np.ndim(self.status):
+            return f"forces that cause {np.size(self.status)} motions"
+        pairs = zip(self.mechanism.coordinates, np.asarray(self.tau), strict=True)
+        choice = "" if Status(int(self.status)) != Status.REDUNDANT else "\none choice of many: the least sum of squares"
+        return "\n".join(f"{name}: {x:.6g}" for name, x in pairs if x) + choice
+
     def looked_at(self) -> InverseDynamics:
         """Return the same with answers of samples that the kernel declined, found by singular values."""
         declined = np.flatnonzero(np.asarray(self.status).reshape(-1) == Status.DECLINED)
