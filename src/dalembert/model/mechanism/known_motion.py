@@ -243,7 +243,8 @@ class InverseDynamics:
         if np.ndim(self.status):
             return f"forces that cause {np.size(self.status)} motions"
         pairs = zip(self.mechanism.coordinates, np.asarray(self.tau), strict=True)
-        choice = "" if Status(int(self.status)) != Status.REDUNDANT else "\none choice of many: the least sum of squares"
+        several = Status(int(self.status)) == Status.REDUNDANT
+        choice = "\none choice of many: the least sum of squares" if several else ""
         return "\n".join(f"{name}: {x:.6g}" for name, x in pairs if x) + choice
 
     def looked_at(self) -> InverseDynamics:
