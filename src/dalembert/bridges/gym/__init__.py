@@ -3,17 +3,12 @@
 `import dalembert.bridges.gym` registers the examples: `gymnasium.make_vec("dalembert/LightCartPole-v0", num_envs=64)`.
 """
 
-from typing import TYPE_CHECKING
-
 from dalembert.bridges.gym.environment import Env, VectorEnv
 from dalembert.bridges.gym.tasks import EnvTask, register_examples
 from dalembert.first_use import on_first_use
 
-if TYPE_CHECKING:
-    from dalembert.bridges.gym.rsl_rl import RslVecEnv
-
 register_examples()
 
-__all__ = ["Env", "EnvTask", "RslVecEnv", "VectorEnv"]
+__all__ = ["Env", "EnvTask", "VectorEnv"]
 
-__getattr__ = on_first_use(__name__, {"RslVecEnv": "rsl_rl"})
+__getattr__ = on_first_use(__name__, {"RslVecEnv": "rsl_rl"})  # not in __all__: it needs a guest that most do not have
