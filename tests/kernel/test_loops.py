@@ -187,6 +187,20 @@ def test_two_processes_may_give_two_codes_one_name(start, tmp_path):
     assert (again(2.0), again(2), hits(again)) == (7.0, 7.0, 0)
 
 
+def test_arguments_whose_type_has_another_name_are_compiled_anew(start, tmp_path):
+    """The names of named tuples are in the index, and not in the code: an index of another version cannot be read."""
+    (tmp_path / "made_up_called.py").write_text(
+        CALLED + "from typing import NamedTuple\nclass Pair(NamedTuple):\n    a: float\n    b: float\n"
+    )
+    (tmp_path / "made_up_caller.py").write_text(CALLER.replace("times(x) + OFFSET", "times(x.a) + OFFSET"))
+    assert start()(sys.modules["made_up_called"].Pair(1.0, 2.0)) == 4.0
+    source = (tmp_path / "made_up_called.py").read_text()
+    (tmp_path / "made_up_called.py").write_text(source.replace("Pair", "Couple"))
+    line = start()
+    assert line(sys.modules["made_up_called"].Couple(1.0, 2.0)) == 4.0
+    assert not hits(line)
+
+
 def test_every_cached_loop_is_made_by_the_one_decorator():
     """No other file asks Numba for its own cache."""
     root = os.path.dirname(os.path.dirname(loops.__file__))

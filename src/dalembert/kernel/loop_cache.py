@@ -261,7 +261,12 @@ class LoopCache(FunctionCache):
         if body is None:
             return {}
         stamp, rest = body[:32], body[32:]
-        return pickle.loads(rest) if stamp == self._stamp() else {}
+        if stamp != self._stamp():
+            return {}
+        try:
+            return pickle.loads(rest)
+        except (AttributeError, ImportError):  # types of arguments have another name now: nothing is known of such code
+            return {}
 
     def _write_index(self, folder: str, index: dict[Any, str]) -> None:
         write_private(os.path.join(folder, self._names[0]), INDEX, self._stamp() + dumps(index))
