@@ -287,7 +287,7 @@ class Live:
         """Draw springs as coils and rods as lines between their ends."""
         if not scene.links:
             return
-        lines = [_coil(*scene.ends_of_link(link)[k], link.kind == "spring", scene.size) for link in scene.links]
+        lines = [_coil(scene.ends_of_link(link)[k], link.kind == "spring", scene.size) for link in scene.links]
         points = np.concatenate(lines).astype(np.float32)
         if self.links is None:
             thick = WIRE * self.scene.size
@@ -351,8 +351,9 @@ class Live:
 # Springs and rods as lines, markers and solids as triangles.
 
 
-def _coil(start: Array, end: Array, coiled: bool, size: float) -> Array:
-    """Return segments (K, 2, 3) from start to end: one of a rod, those of a helix of a spring."""
+def _coil(ends: Array, coiled: bool, size: float) -> Array:
+    """Return segments (K, 2, 3) between ends (2, 3): one of a rod, those of a helix of a spring."""
+    start, end = ends
     length = float(np.linalg.norm(end - start))
     if not coiled or length <= FLAT * size:
         return np.array([[start, end]])
