@@ -148,7 +148,8 @@ class JointForceHistory(JointForces):
             for name, peak in self.peaks.items():
                 force, moment = self.peak_sizes[name]
                 load, free = self.equivalent_load(name), ", ".join(self._open_components().get(name, ()))
-                writer.writerow((name, force, peak.force_time, moment, peak.moment_time, load, free))
+                times = (peak.force_time if force else "", peak.moment_time if moment else "")  # zero throughout: none
+                writer.writerow((name, force, times[0], moment, times[1], load, free))
 
     def _open_components(self) -> dict[str, tuple[str, ...]]:
         """Return, per joint and contact that has any, the components that are open in some sample."""
