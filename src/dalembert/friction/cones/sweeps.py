@@ -379,7 +379,7 @@ def newton(G, g, first, mu, law, kind, sliding, s, rho, r, u, y, out, F, toleran
                 step[index[q]] = rhs[q]
         used += 1
         copy_to(start, r)
-        damping, before = 1.0, worst
+        damping, before, scale = 1.0, worst, 0.0
         for _ in range(6):
             copy_to(r, start)
             add_multiple(r, damping, step)

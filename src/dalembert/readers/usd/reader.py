@@ -234,7 +234,7 @@ class _Reading:
             X = drawn[joint.parent].inverse() @ drawn[joint.child]
             motion = joint.placement.inverse() @ X @ joint.child_placement
             pose[joint.name] = values = _coordinates(joint, motion)
-            R, p = (np.array(part, dtype=float) for part in KINDS[joint.kind].motion(joint, np.array(values)))
+            R, p = (np.array(part, dtype=float) for part in KINDS[joint.kind].motion(joint, list(values)))
             if np.abs(R - motion.rotation).max() + np.abs(p - motion.position).max() / reach > AWAY:
                 unreached.append(joint.name)
         if unreached:
