@@ -245,7 +245,7 @@ AT_ENDS = 1e-6
 """Stages this near to the ends of a step, as a part of it, are its ends."""
 
 GRAZING = 1e-11
-"""A gap that closes by less than this and opens again within a step is none, metres."""
+"""A gap that closes by less than this part of its lever and opens again within a step is none."""
 
 APPROACHING = 1e-9
 """A gap closes where its rate is below minus this part of its bound, and of one."""
@@ -254,18 +254,20 @@ SEEMS_TO_SINK = 1e-6
 """Part of the way of a step by which a gap that opens may seem to sink."""
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Contacts: which touch, rest, slide, push.
+# Contacts: which touch, rest, slide, push. Lengths are parts of a lever: the system's size for gaps between shapes, one
+# radian or metre for those of joints' limits. Speeds are parts of lever times rate, forces parts of the system's
+# (`contact/geometry.Units`); time stepping takes metres.
 
 
 TOUCHING = 1e-9
-"""Gaps up to this touch, metres."""
+"""Gaps up to this touch."""
 
 DEEP = 1e-6
-"""A penetration by more than this, metres, is refused at a start, and named where time steps begin with it."""
+"""A penetration by more than this is refused at a start, and named where time steps begin with it."""
 
-SMALLEST_IN_CONTACT = 1e-4
-"""Metres. Contacts are told apart in metres: gaps of `TOUCHING`; speeds of `SLOW`, with which a body rises by 5e-8 m.
-Beside parts of this size these are 1e-5 and 5e-4; smaller ones are refused, with the advice to change units."""
+SMALLEST_IN_CONTACT, SMALLEST_IN_STEPS = 1e-8, 1e-4
+"""Metres: where events are located, and in time stepping. The width of a located zero, 1e-13 s, is 3e-9 of the time in
+which a part of the first size falls by itself; the limits of time stepping are metres, 1e-5 of the second size."""
 
 PENETRATION = 1e-12
 """Gaps below minus this are closed again after a time step, metres."""
@@ -286,7 +288,7 @@ NO_VELOCITY = 1e-9
 """Contact velocities (or accelerations) below this are none, m/s (m/s^2): they explain no reaction."""
 
 SLOW = 1e-3
-"""Contacts that separate slower than this after impacts that pile up stay closed, metres per second."""
+"""Contacts that separate slower than this after impacts that pile up stay closed."""
 
 STRAIGHT = 1e-9
 """A path that bends by less than this part of its deceleration is straight: it ends at a zero of its speed."""
@@ -329,7 +331,7 @@ CHATTER, CHATTER_TIME = 30, 1e-7
 """So many changes of mode within this part of the run are an accumulation (Zeno)."""
 
 STEADY, LEFT_TO_LIMIT = 1e-3, 1e-4
-"""By how much factors of impacts that pile up may differ, what may be left to their limit, seconds."""
+"""By how much factors of impacts that pile up may differ, what may be left to their limit, times one over the rate."""
 
 BEYOND_LIMIT = 1e-9
 """Samples are beyond a joint's limit by more than this part of it (and of one radian or metre)."""

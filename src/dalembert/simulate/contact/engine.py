@@ -32,7 +32,7 @@ from dalembert.simulate.contact.equations import (
 )
 from dalembert.simulate.contact.field_loops import fields_unit
 from dalembert.simulate.contact.friction_loops import OTHER
-from dalembert.simulate.contact.geometry import Chain
+from dalembert.simulate.contact.geometry import Chain, Units
 from dalembert.simulate.contact.memory import EngineArrays
 from dalembert.simulate.contact.mode_loops import motion_unit
 from dalembert.simulate.contact.projection_loops import project_unit
@@ -153,7 +153,7 @@ def chains_of(system: ContactSystem) -> dict[str, Array]:
         "chain_first": np.array(first, np.int64), "chain_links": np.array(links, np.int64).reshape(-1, 5),
         "chain_lengths": np.array(lengths, float).reshape(-1, 3), "chain_end": np.array(ends, float),
         "angular": angular, "pair_ball": ball, "pair_coordinate": coordinate, "pair_radii": radii,
-        "pair_bounded": bounded,
+        "pair_bounded": bounded, "levers": np.ones(k),
     }  # fmt: skip
 
 
@@ -231,7 +231,7 @@ class ContactEngine:
             "table_breaks": np.array(tables.breaks, float),
             "table_coefficients": np.array(tables.coefficients, float),
         }
-        numbers = [*settings[:-1], method.order, method.apart, method.between, method.implicit]
+        numbers = [*settings[:-1], method.order, method.apart, method.between, method.implicit, *Units()]
         arrays |= {"limits": np.array([float(x) for x in numbers]), "direction_of": np.array(directions, float)}
         arrays |= {"terminal": np.array(terminal, np.int64)}
         arrays["loose"] = np.flatnonzero(arrays["gapped"] & ~arrays["pair_bounded"]).astype(np.int64)
@@ -250,6 +250,11 @@ class ContactEngine:
         self._run = SIGNATURE(address_of(loop.command_unit))
         for row, unit in units.items():
             self.at.calls[row] = address_of(unit), self.table.__array_interface__["data"][0], 0
+
+    def measure(self, units: Units) -> None:
+        """Measure gaps, speeds and forces of contacts by the units of the system; ones before."""
+        self.at.limits[[memory.LENGTH_UNIT, memory.RATE_UNIT, memory.FORCE_UNIT]] = units
+        self.at.levers[self.at.pair_ball[:, 0] >= 0] = units.length
 
     # --- memory ---------------------------------------------------------------------------------------------------
 

@@ -35,6 +35,7 @@ from dalembert.simulate.contact.memory import (
     DETAIL,
     EVENT_TOLERANCE,
     PASSAGE,
+    RATE_UNIT,
     ROLLING,
     RTOL,
     SOUND,
@@ -170,6 +171,7 @@ def isolate(w, i, h, start, end, L, within, width, slack, bracket):
     second derivative; of a point over a heightfield as long as it is certain to stay over one cell.
     """
     stack, top, looks = np.zeros((64, 4)), 0, 0
+    grazing = GRAZING * vector(w, AT.levers)[i]
     a, f = np.zeros(4), field_of(w, i)
     speed = L / matrix(w, AT.field_numbers)[f, STEEP] if is_point(w, f) else 0.0
     copy_to(stack[0], end)
@@ -178,12 +180,12 @@ def isolate(w, i, h, start, end, L, within, width, slack, bracket):
         b = stack[top]
         piece = b[0] - a[0]
         K = within if speed == 0.0 or speed * piece < a[3] else np.inf
-        small = piece <= width or L * piece <= GRAZING
+        small = piece <= width or L * piece <= grazing
         if b[1] <= 0.0 and (small or 0.5 * (a[2] + b[2] + K * piece) < 0.0):
             copy_to(bracket[0], a)
             copy_to(bracket[1], b)
             return 1
-        if b[1] > 0.0 and (small or least_value(a[0], a[1], a[2], b[0], b[1], b[2], L, K) > -GRAZING):
+        if b[1] > 0.0 and (small or least_value(a[0], a[1], a[2], b[0], b[1], b[2], L, K) > -grazing):
             copy_to(a, b)
             top -= 1
             continue
@@ -237,7 +239,7 @@ def gap_in(w, i, h, ready):
     slack = POLYNOMIAL * (limits[ATOL] + limits[RTOL])
     # nothing can happen: most steps end here
     lowest = least_value(start[0], start[1], start[2], end[0], end[1], end[2], L, K)
-    if start[1] > 0.0 and end[1] > 0.0 and lowest > -GRAZING:
+    if start[1] > 0.0 and end[1] > 0.0 and lowest > -GRAZING * vector(w, AT.levers)[i]:
         return SOUND, h, False
     if not ready[0]:
         code = interpolate(w, h)
@@ -290,7 +292,8 @@ def opens(w, i, h, start, end, L, K):
     Return how it ended, the length up to which it is certain, whether it closes there, and whether it opens.
     """
     clock, tally, f = vector(w, AT.clock), whole(w, AT.tally), field_of(w, i)
-    if not start[2] < -APPROACHING * (1.0 + L):
+    levers, limits = vector(w, AT.levers), vector(w, AT.limits)
+    if not start[2] < -APPROACHING * (levers[i] * limits[RATE_UNIT] + L):
         sure = start[2] > 0.0 and np.isfinite(K)
         if sure and K * h < 2.0 * start[2] and not is_point(w, f):
             start[1] = POSITIVE

@@ -13,17 +13,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import casadi as ca
 import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.kernel import Kernel
+from dalembert.model.joints import KINDS
 from dalembert.model.requests import requests
 from dalembert.simulate.contact.shapes import Contact, ContactPair, Heightfield, Plane, Sphere, pairs_of
 from dalembert.simulate.equations.codes import _kernel, _traced
-from dalembert.simulate.limits import DEEP, SMALLEST_IN_CONTACT, TOUCHING
+from dalembert.simulate.limits import DEEP
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -297,9 +298,46 @@ class Chain:
 # Initial states with contacts: nothing may begin inside of something else.
 
 
-def refuse_penetration(names: Sequence[str], gaps: Array) -> None:
-    """Refuse a start in which a gap is negative, with names and depths."""
-    deep = np.flatnonzero(gaps < -DEEP)
+class Units(NamedTuple):
+    """What lengths, rates and forces of a system are measured by, where contacts are told apart.
+
+    Attributes
+    ----------
+    length
+        Metres: the largest of links, shapes, places and gaps at the start; one where all of these are zero.
+    rate
+        1/s: that at which a body of this size falls, sqrt(g / length) as a part of what a metre does on the Earth;
+        without gravity that of the velocities at the start, or one.
+    force
+        Newtons: all mass with the acceleration length rate^2.
+    """
+
+    length: float = 1.0
+    rate: float = 1.0
+    force: float = 1.0
+
+    @classmethod
+    def of(cls, mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array, v: Array) -> Units:
+        """Return the units of a mechanism with contacts of shapes; ones for others."""
+        length = contact_size(mechanism, contacts, names, gaps)
+        if not length > 0.0:
+            return cls()
+        g = float(np.linalg.norm(mechanism.gravity)) / EARTH
+        sizes = np.where(np.array(mechanism.velocity_sizes) == mechanism.reach, length, 1.0)
+        turns = [KINDS[joint.kind].angular for joint in mechanism.joints]
+        sizes = np.where(np.concatenate([np.asarray(x, dtype=bool) for x in turns]), 1.0, length) if turns else sizes
+        rate = (g / length) ** 0.5 or float(np.abs(v / sizes).max(initial=0.0)) or 1.0
+        mass = sum(body.inertia.mass for body in mechanism.bodies) or 1.0
+        return cls(length, rate, mass * length * rate**2)
+
+
+EARTH = 9.81
+"""Gravity under which limits of contacts are as they are named, for parts of one metre: m/s^2."""
+
+
+def refuse_penetration(names: Sequence[str], gaps: Array, levers: Any = 1.0) -> None:
+    """Refuse a start in which a gap is negative, as a part of the levers (k,), with names and depths."""
+    deep = np.flatnonzero(gaps < -DEEP * np.broadcast_to(levers, gaps.shape))
     if deep.size:
         worst = deep[np.argsort(gaps[deep])][:3]
         depths = ", ".join(f"{names[i]!r} by {-gaps[i]:.3g}" for i in worst)
@@ -307,16 +345,12 @@ def refuse_penetration(names: Sequence[str], gaps: Array) -> None:
         raise ModelError(f"the start interpenetrates (metres, radians): {depths}; {words}", subject="q")
 
 
-def refuse_small(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array) -> None:
-    """Refuse parts so small that limits of contacts, which are in metres, are not small beside them.
-
-    Their size is the largest of links, shapes, places and gaps at the start; where all of these are zero, none is
-    known.
-    """
+def contact_size(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array) -> float:
+    """Return the largest of links, shapes, places and gaps at the start, metres; zero where none is known."""
     given = contacts if isinstance(contacts, Sequence) else [contacts]
     shapes = [contact for contact in given if isinstance(contact, Contact)]
     if not shapes:
-        return
+        return 0.0
     pairs = pairs_of(mechanism, shapes)
     own, balls = {pair.name for pair in pairs}, [ball for pair in pairs for ball in (pair.ball, pair.other) if ball]
     lengths = [abs(float(gap)) for name, gap in zip(names, gaps, strict=False) if name in own and np.isfinite(gap)]
@@ -324,11 +358,16 @@ def refuse_small(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Arra
     lengths += [abs(pair.ground.offset) for pair in pairs if isinstance(pair.ground, Plane)]
     lengths += [float(np.ptp(x)) for pair in pairs if isinstance(f := pair.ground, Heightfield) for x in (f.x, f.y)]
     lengths += [float(np.abs(joint.placement.position).max()) for joint in mechanism.joints]
-    size = max(lengths)
-    if 0.0 < size < SMALLEST_IN_CONTACT:
+    return max(lengths)
+
+
+def refuse_small(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array, smallest: float) -> None:
+    """Refuse parts so small that limits which are in metres are not small beside them."""
+    size = contact_size(mechanism, contacts, names, gaps)
+    if 0.0 < size < smallest:
         raise ModelError(
-            f"the parts that touch are {size:.2g} m in size: contacts are told apart in metres (gaps of {TOUCHING:.0e} "
-            f"m touch), which suits parts of {SMALLEST_IN_CONTACT:.0e} m and more. Give the model in another unit of "
-            "length, micrometres, say: lengths, gravity and inertias in it",
+            f"the parts that touch are {size:.2g} m in size: this method tells contacts apart in parts of "
+            f"{smallest:.0e} m and more. Give the model in another unit of length, micrometres, say: lengths, gravity "
+            "and inertias in it",
             subject="contacts",
         )

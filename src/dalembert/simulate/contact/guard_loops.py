@@ -19,12 +19,13 @@ from dalembert.simulate.contact.memory import (
     EVENT_TOLERANCE,
     EVENTS,
     FAILED,
+    FORCE_UNIT,
     SOUND,
     TERMS,
     UNRESOLVED,
     T,
 )
-from dalembert.simulate.contact.mode_loops import margins, motion
+from dalembert.simulate.contact.mode_loops import margins, motion, opening
 from dalembert.simulate.contact.step_loops import inside, interpolate, set_state, shot
 from dalembert.simulate.events.isolate_loops import (
     CROSSING,
@@ -43,7 +44,6 @@ from dalembert.simulate.limits import (
     GRAZING,
     LEAST_PIECE,
     NEAR,
-    OPENING,
     POSITIVE,
     TIME_ROUNDING,
     WEAK,
@@ -287,25 +287,23 @@ def beyond(w, out, first):
     """Write by how much sticking contacts do not hold; the first time note who lets go. Return who does most."""
     closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
     tangents, load_row = whole(w, AT.tangents), whole(w, AT.load_row)
-    contact_rate, acceleration = vector(w, AT.contact_rate), vector(w, AT.acceleration)
+    contact_rate = vector(w, AT.contact_rate)
     reactions, lam, load = vector(w, AT.reactions), vector(w, AT.lam), vector(w, AT.load)
-    letting = matrix(w, AT.letting)
+    letting, limits, levers = matrix(w, AT.letting), vector(w, AT.limits), vector(w, AT.levers)
     pull = noise = largest = 0.0
     who = -1
     for j in range(reactions.size):
         pull = max(pull, abs(reactions[j]))
-    for j in range(acceleration.size):
-        noise = max(noise, abs(acceleration[j]))
-    pull, noise = WEAK * (1.0 + pull), OPENING * (1.0 + noise)
+    pull, noise = WEAK * (limits[FORCE_UNIT] + pull), opening(w)
     for i in range(closed.size):
         if not closed[i] or slides[i] or tangents[i] == 0 or not static_applies(w, i):
             continue
         N = reactions[3 * i] if gapped[i] else (abs(lam[load_row[i]]) if load_row[i] >= 0 else load[i])
         if gapped[i] and not pull < N:
             continue  # it opens
-        x, y, least_seen = contact_rate[3 * i + 1], contact_rate[3 * i + 2], noise
+        x, y, least_seen = contact_rate[3 * i + 1], contact_rate[3 * i + 2], noise * levers[i]
         out[i] = np.sqrt(x * x + y * y)
-        if out[i] <= noise:
+        if out[i] <= noise * levers[i]:
             x, y, least_seen = -reactions[3 * i + 1], -reactions[3 * i + 2], pull
             out[i] = np.sqrt(x * x + y * y) - static(w, i) * N
         if first and out[i] > least_seen:
@@ -397,7 +395,8 @@ def node(w, h, part, watched, loose, slack, out):
         for k in range(loose.size):
             # a gap that has just opened begins at zero, up to rounding: it is closed where it is clearly below
             if part == 0.0:
-                slack[k] = GRAZING if gaps[loose[k]] <= GRAZING else 0.0
+                grazing = GRAZING * vector(w, AT.levers)[loose[k]]
+                slack[k] = grazing if gaps[loose[k]] <= grazing else 0.0
             out[place] = gaps[loose[k]] + slack[k]
             place += 1
     return True

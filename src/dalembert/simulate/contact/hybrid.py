@@ -21,13 +21,13 @@ from dalembert.simulate.contact.equations import (
     other_contacts,
     split_contacts,
 )
-from dalembert.simulate.contact.geometry import refuse_penetration, refuse_small
+from dalembert.simulate.contact.geometry import Units, refuse_penetration, refuse_small
 from dalembert.simulate.contact.run_end import call_on_step, guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.equations.codes import Chart, Forces
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.events.record import EventRecord, Mode
-from dalembert.simulate.limits import CHATTER, IMPACT_GAIN, LONGEST_TURN, SHORTEST_TURN
+from dalembert.simulate.limits import CHATTER, IMPACT_GAIN, LONGEST_TURN, SHORTEST_TURN, SMALLEST_IN_CONTACT
 from dalembert.simulate.runge_kutta import METHODS
 from dalembert.simulate.samples import bounds_between
 from dalembert.simulate.session import Session, rank_of
@@ -84,7 +84,7 @@ class ContactRun:
         settings = engine.EngineSettings(
             s.rtol, s.atol, s.step or 0.0, s.largest_step, s.event_tolerance, impacts == "sequential",
             0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), SHORTEST_TURN, LONGEST_TURN)), not mechanical,
-            IMPACT_GAIN, stepper,
+            IMPACT_GAIN, stepper=stepper,
         )  # fmt: skip
         touching = mechanical and session.extra.get("contacts") is not None
         rank = rank_of(session)
@@ -96,6 +96,9 @@ class ContactRun:
             touching and Limbs(np.asarray(session.system.mass_matrix(session.q))).any,
             [watch.name for watch in session.watches],
         )  # fmt: skip
+        if touching:
+            contacts = session.extra["contacts"]
+            self.engine.measure(Units.of(session.system, contacts, self.names, self.engine.gaps(), session.v))
         self._refuse_moving(sticking)
 
     def _refuse_moving(self, sticking: Any) -> None:
@@ -121,8 +124,8 @@ class ContactRun:
         """Go to the end, or as far as it goes."""
         s, e = self.session, self.engine
         if s.checkpoint is None:
-            refuse_small(s.system, s.extra.get("contacts"), self.names, e.gaps())
-            refuse_penetration(self.names, e.gaps())
+            refuse_small(s.system, s.extra.get("contacts"), self.names, e.gaps(), SMALLEST_IN_CONTACT)
+            refuse_penetration(self.names, e.gaps(), e.at.levers)
         most = MOST if s.on_step is None else 1
         with guarded(s, lambda: float(e.at.time[0]), self._finish):
             stops = [*s.stops, s.settings.end]

@@ -29,7 +29,7 @@ from dalembert.simulate.contact.memory import (
     UNIQUENESS,
 )
 from dalembert.simulate.contact.row_loops import with_limbs
-from dalembert.simulate.limits import ACCEPTED, LEFT_TO_LIMIT, STEADY, STRUCK_APART
+from dalembert.simulate.limits import ACCEPTED, STEADY, STRUCK_APART
 
 
 @nested
@@ -190,8 +190,8 @@ def certify(w, start):
 
 
 @nested
-def limit_of(times, t):
-    """Return the limit of a sequence of impacts, the last at t, if it is a steady one that ends soon, or 0."""
+def limit_of(times, t, longest):
+    """Return the limit of a steady sequence of impacts, the last at t, if it ends within `longest`, or 0."""
     all_times = np.zeros(KNOWN)
     for j in range(KNOWN - 1):
         all_times[j] = times[j + 1]
@@ -208,6 +208,6 @@ def limit_of(times, t):
             p = interval / last
             low, high = min(low, p), max(high, p)
         last = interval
-    if p >= 1.0 or high - low > STEADY or last * p / (1.0 - p) > LEFT_TO_LIMIT:
+    if p >= 1.0 or high - low > STEADY or last * p / (1.0 - p) > longest:
         return 0.0
     return t + last * p / (1.0 - p)

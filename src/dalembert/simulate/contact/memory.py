@@ -180,6 +180,7 @@ class EngineArrays(NamedTuple):
     sample_impulse: int
     sample_impact: int
     events: int
+    levers: int
 
 
 AT = EngineArrays(*range(len(EngineArrays._fields)))
@@ -241,12 +242,12 @@ whether its impulses are unique (`kkt.Status`)."""
 
 (
     RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED, GAIN, ORDER, APART, BETWEEN,
-    IMPLICIT,
-) = range(13)  # fmt: skip
+    IMPLICIT, LENGTH_UNIT, RATE_UNIT, FORCE_UNIT,
+) = range(16)  # fmt: skip
 """Places in `limits`: tolerances, a fixed step (0: adaptive), the largest, the width of a located zero; impacts one
 after the other; time in which forces may turn; errors of coordinates relative to their size; part of the energy of
 motion that an impact may add; of the method: order of its error, half of the largest distance of two stages, how much
-larger accelerations may be between stages, whether stages are implicit."""
+larger accelerations may be between stages, whether stages are implicit; units of the system (`geometry.Units`)."""
 
 KNOWN = 5
 """Impacts that are looked at where they pile up: the length of rows of `struck`."""

@@ -31,13 +31,16 @@ from dalembert.simulate.contact.memory import (
     FAILED,
     FIRST,
     FORCE,
+    FORCE_UNIT,
     KEPT_CONSTRAINTS,
     KEPT_ROWS,
+    LENGTH_UNIT,
     MOTION,
     NO_LOAD,
     NOT_DISSIPATIVE,
     NOT_FINITE,
     NOT_UNIQUE,
+    RATE_UNIT,
     REDUNDANT,
     RESIDUAL,
     ROWS,
@@ -341,11 +344,27 @@ def motion(w, t, careful):
 
 
 @nested
+def still(w, i):
+    """Return the relative speed of a contact up to which it is at rest."""
+    return STILL * vector(w, AT.levers)[i] * vector(w, AT.limits)[RATE_UNIT]
+
+
+@nested
+def opening(w):
+    """Return the acceleration of a contact's gap, as a part of its lever, up to which it is none."""
+    acceleration, limits, angular = vector(w, AT.acceleration), vector(w, AT.limits), flags(w, AT.angular)
+    length, noise = limits[LENGTH_UNIT], 0.0
+    for j in range(acceleration.size):
+        noise = max(noise, abs(acceleration[j]) * (length if angular[j] else 1.0))
+    return OPENING * (limits[RATE_UNIT] ** 2 + noise / length)
+
+
+@nested
 def margins(w, out):
     """Write how far contacts are from a change, (3 k,): positive while they push, slide along as now, stick."""
-    reactions, acceleration, load = vector(w, AT.reactions), vector(w, AT.acceleration), vector(w, AT.load)
+    reactions, load = vector(w, AT.reactions), vector(w, AT.load)
     lam, contact_rate, velocity = vector(w, AT.lam), vector(w, AT.contact_rate), vector(w, AT.velocity)
-    slow = vector(w, AT.slow)
+    slow, limits, levers = vector(w, AT.slow), vector(w, AT.limits), vector(w, AT.levers)
     closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
     pushes = flags(w, AT.pushes)
     tangents, load_row = whole(w, AT.tangents), whole(w, AT.load_row)
@@ -353,9 +372,7 @@ def margins(w, out):
     pull = noise = 0.0
     for j in range(reactions.size):
         pull = max(pull, abs(reactions[j]))
-    for j in range(acceleration.size):
-        noise = max(noise, abs(acceleration[j]))
-    pull, noise = WEAK * (1.0 + pull), OPENING * (1.0 + noise)
+    pull, noise = WEAK * (limits[FORCE_UNIT] + pull), opening(w)
     fill(out, np.inf)
     for i in range(closed.size):
         if not closed[i]:
@@ -364,7 +381,7 @@ def margins(w, out):
         if gapped[i]:
             if abs(N) > pull:
                 out[3 * i] = N
-            elif contact_rate[3 * i] > noise:
+            elif contact_rate[3 * i] > noise * levers[i]:
                 out[3 * i] = -contact_rate[3 * i]
         elif load_row[i] >= 0 and pushes[i] and abs(N) > pull:
             out[3 * i] = N
@@ -373,14 +390,14 @@ def margins(w, out):
         if slides[i]:
             along = velocity[3 * i + 1] * direction[i, 0] + velocity[3 * i + 2] * direction[i, 1]
             # a plane that has just let go begins at zero, up to rounding: it has come back where it is clearly below
-            out[3 * i + 1] = along if tangents[i] == 1 or slow[i] == 0.0 else along + 0.5 * STILL
+            out[3 * i + 1] = along if tangents[i] == 1 or slow[i] == 0.0 else along + 0.5 * still(w, i)
             continue
         coefficient = static(w, i)
         if gapped[i] and not (coefficient > 0.0 and pull < N):
             continue
         reserve = coefficient * abs(N) - np.sqrt(reactions[3 * i + 1] ** 2 + reactions[3 * i + 2] ** 2)
         begins = np.sqrt(contact_rate[3 * i + 1] ** 2 + contact_rate[3 * i + 2] ** 2)
-        if begins > noise:
+        if begins > noise * levers[i]:
             out[3 * i + 2] = -begins
         elif abs(reserve) > pull:
             out[3 * i + 2] = reserve

@@ -19,6 +19,7 @@ from dalembert.simulate.contact.memory import (
     EVENT_COUNT,
     EVERY,
     FALLING,
+    FORCE_UNIT,
     FRICTION_SUM,
     HEAT_SUM,
     HELD,
@@ -114,7 +115,7 @@ def within_limit(w, i):
     gapped, load_row = flags(w, AT.gapped), whole(w, AT.load_row)
     N = reactions[3 * i] if gapped[i] else (abs(lam[load_row[i]]) if load_row[i] >= 0 else load[i])
     force, limit = reactions[3 * i + 1], static(w, i) * N
-    rounding = limit < abs(force) <= limit + WEAK * (1.0 + limit)
+    rounding = limit < abs(force) <= limit + WEAK * (vector(w, AT.limits)[FORCE_UNIT] + limit)
     return limit * np.sign(force) if rounding else force
 
 

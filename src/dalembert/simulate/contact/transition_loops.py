@@ -23,6 +23,7 @@ from dalembert.simulate.contact.memory import (
     ENERGY_BEFORE,
     EVENT_TOLERANCE,
     FIRST,
+    FORCE_UNIT,
     FRICTION_SUM,
     GAIN,
     GAINS,
@@ -33,6 +34,7 @@ from dalembert.simulate.contact.memory import (
     KNOWN,
     NUMBER,
     OPEN,
+    RATE_UNIT,
     REST,
     ROWS,
     SEQUENTIAL,
@@ -45,7 +47,7 @@ from dalembert.simulate.contact.memory import (
     WHO,
     T,
 )
-from dalembert.simulate.contact.mode_loops import motion
+from dalembert.simulate.contact.mode_loops import motion, opening, still
 from dalembert.simulate.contact.projection_loops import project
 from dalembert.simulate.contact.record_loops import note, word_of
 from dalembert.simulate.contact.row_loops import choose, free_motions, see_limbs
@@ -53,7 +55,7 @@ from dalembert.simulate.contact.step_loops import set_state
 from dalembert.simulate.limits import (
     AT_REST,
     CLINGS,
-    OPENING,
+    LEFT_TO_LIMIT,
     SAME_INSTANT,
     SLOW,
     STILL,
@@ -100,9 +102,10 @@ def do_settle(w):
     slides = flags(w, AT.slides)
     q, v, reactions = vector(w, AT.q), vector(w, AT.v), vector(w, AT.reactions)
     q0, v0 = vector(w, AT.q0), vector(w, AT.v0)
-    clock, acceleration, contact_rate = vector(w, AT.clock), vector(w, AT.acceleration), vector(w, AT.contact_rate)
+    clock, contact_rate = vector(w, AT.clock), vector(w, AT.contact_rate)
     load_, lam = vector(w, AT.load), vector(w, AT.lam)
     tally, tangents, load_row = whole(w, AT.tally), whole(w, AT.tangents), whole(w, AT.load_row)
+    limits, levers = vector(w, AT.limits), vector(w, AT.levers)
     k = closed.size
     needed, goes = np.zeros(3 * k), np.zeros(k, np.bool_)
     for _ in range(CHANGES):
@@ -119,17 +122,15 @@ def do_settle(w):
         if code != SOUND:
             return code
         copy_to(needed, reactions)
-        largest = noise = 0.0
+        largest, noise = 0.0, opening(w)
         for j in range(3 * k):
             largest = max(largest, abs(reactions[j]))
-        for j in range(acceleration.size):
-            noise = max(noise, abs(acceleration[j]))
-        pull = WEAK * (1.0 + largest)
+        pull = WEAK * (limits[FORCE_UNIT] + largest)
         wrong = False
         for i in range(k):
             if not closed[i]:
                 continue
-            if gapped[i] and (reactions[3 * i] < -pull or contact_rate[3 * i] > OPENING * (1.0 + noise)):
+            if gapped[i] and (reactions[3 * i] < -pull or contact_rate[3 * i] > noise * levers[i]):
                 wrong = True
             if not gapped[i] and load_row[i] >= 0 and pushes[i] and -lam[load_row[i]] < -pull:
                 tally[WHO] = i
@@ -139,22 +140,19 @@ def do_settle(w):
                 force = np.sqrt(reactions[3 * i + 1] ** 2 + reactions[3 * i + 2] ** 2)
                 if static(w, i) * N - force < -pull:
                     wrong = True
-                if np.sqrt(contact_rate[3 * i + 1] ** 2 + contact_rate[3 * i + 2] ** 2) > OPENING * (1.0 + noise):
+                if np.sqrt(contact_rate[3 * i + 1] ** 2 + contact_rate[3 * i + 2] ** 2) > noise * levers[i]:
                     wrong = True
         if not wrong:
             return SOUND
         code = decided(w)
         if code != SOUND:
             return code
-        noise = 0.0
-        for j in range(acceleration.size):
-            noise = max(noise, abs(acceleration[j]))
-        noise = OPENING * (1.0 + noise)
+        noise = opening(w)
         opened = begins = False
         fill(goes, False)
         weakest, excess = -1, pull
         for i in range(k):
-            leaves = contact_rate[3 * i] > noise or needed[3 * i] < -pull
+            leaves = contact_rate[3 * i] > noise * levers[i] or needed[3 * i] < -pull
             goes[i] = closed[i] and gapped[i] and reactions[3 * i] <= pull and leaves
         code = stays_down(w, goes, needed)
         if code != SOUND:
@@ -216,7 +214,7 @@ def stays_down(w, goes, needed):
         closed[i] = True
         if massless[i] and dot(W[3 * i], left) < 0.0:
             goes[i] = False
-            if needed[3 * i] < -CLINGS * (1.0 + largest):
+            if needed[3 * i] < -CLINGS * (vector(w, AT.limits)[FORCE_UNIT] + largest):
                 trouble[CONTACT], trouble[NUMBER], code = i, -needed[3 * i], CLINGING
     choose(w)
     return code
@@ -237,20 +235,24 @@ def do_impact(w):
     massless = flags(w, AT.massless)
     calls = whole_matrix(w, AT.calls)
     tally, load_row = whole(w, AT.tally), whole(w, AT.load_row)
-    struck, W = matrix(w, AT.struck), matrix(w, AT.W)
+    struck, W, levers = matrix(w, AT.struck), matrix(w, AT.W), vector(w, AT.levers)
     k, n, t = closed.size, v.size, clock[T]
     set_state(w, q0, v0)
     time[0] = t
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
-    before, size = velocity.copy(), 1.0
+    before, size = velocity.copy(), limits[RATE_UNIT]
     for j in range(3 * k):
         if gapped[j // 3]:
-            size = max(size, abs(before[j]))
+            size = max(size, abs(before[j]) / levers[j // 3])
     touching, plastic, limit = np.zeros(k, np.bool_), np.zeros(k, np.bool_), np.zeros(k)
     for i in range(k):
-        touching[i] = not gapped[i] or closed[i] or (gaps[i] <= TOUCHING and before[3 * i] <= STILL * size)
+        touching[i] = (
+            not gapped[i]
+            or closed[i]
+            or (gaps[i] <= TOUCHING * levers[i] and before[3 * i] <= STILL * size * levers[i])
+        )
         if gapped[i]:
-            limit[i] = limit_of(struck[i], t)
+            limit[i] = limit_of(struck[i], t, LEFT_TO_LIMIT / limits[RATE_UNIT])
             plastic[i] = limit[i] > 0.0
     see_limbs(w)
     for i in range(k):
@@ -277,7 +279,7 @@ def do_impact(w):
                 work += 0.5 * impulses[j] * W[j, b] * (start[b] + after[b])
     stays = np.zeros(k, np.bool_)
     for i in range(k):
-        stays[i] = touching[i] and velocity[3 * i] <= (SLOW if piled else STILL * size)
+        stays[i] = touching[i] and velocity[3 * i] <= (SLOW * limits[RATE_UNIT] if piled else STILL * size) * levers[i]
     close(w, stays)
     sticks = np.zeros(k, np.bool_)
     for i in range(k):
@@ -308,8 +310,8 @@ def note_impacts(w, before, touching, limit):
     for i in range(touching.size):
         if not gapped[i]:
             continue
-        if impulses[3 * i] > 0.0 or (massless[i] and touching[i] and before[3 * i] < -STILL):
-            if before[3 * i] < -STILL:
+        if impulses[3 * i] > 0.0 or (massless[i] and touching[i] and before[3 * i] < -still(w, i)):
+            if before[3 * i] < -still(w, i):
                 if limit[i] > 0.0 or massless[i]:
                     fill(struck[i], np.nan)
                 else:
@@ -319,7 +321,7 @@ def note_impacts(w, before, touching, limit):
                 note(w, t, i, OPEN, IMPACT)
             if limit[i] > 0.0:
                 rests[i] = max(limit[i], t)
-        piled = piled or (limit[i] > 0.0 and touching[i] and before[3 * i] < -STILL)
+        piled = piled or (limit[i] > 0.0 and touching[i] and before[3 * i] < -still(w, i))
     return piled
 
 
@@ -344,7 +346,7 @@ def close(w, stays):
         if not closed[i] or tangents[i] == 0 or (gapped[i] and not static(w, i) > 0.0):
             slides[i] = False
             continue
-        slides[i], slow[i] = speed > STILL if gapped[i] else speed > AT_REST * terms_of(w, i) and speed > 0.0, 0.0
+        slides[i], slow[i] = speed > still(w, i) if gapped[i] else speed > AT_REST * terms_of(w, i) and speed > 0.0, 0.0
         if slides[i]:
             direction[i, 0], direction[i, 1] = x / speed, y / speed
         if not gapped[i] and word_of(w, i) != word:
@@ -386,7 +388,7 @@ def do_change(w):
             along = x * direction[i, 0] + y * direction[i, 1]
             if along > 0.0:
                 continue
-            if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(STILL, TURNED_AWAY * terms_of(w, i)):
+            if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(still(w, i), TURNED_AWAY * terms_of(w, i)):
                 continue  # its path has turned by a right angle: it slides on
             slides[i], arrived = False, True
     # those that let go although nothing is seen of it yet
@@ -454,7 +456,7 @@ def follow(w):
             size = np.sqrt(x * x + y * y)
             if size > slow[i]:
                 slow[i] = 0.0
-                if size > STILL:
+                if size > still(w, i):
                     direction[i, 0], direction[i, 1] = x / size, y / size
 
 
@@ -514,13 +516,13 @@ def touches(w):
     q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
     clock, gaps, velocity = vector(w, AT.clock), vector(w, AT.gaps), vector(w, AT.velocity)
     calls = whole_matrix(w, AT.calls)
-    closed, gapped = flags(w, AT.closed), flags(w, AT.gapped)
+    closed, gapped, levers = flags(w, AT.closed), flags(w, AT.gapped), vector(w, AT.levers)
     set_state(w, q0, v0)
     time[0] = clock[T]
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
     touching = False
     for i in range(closed.size):
-        touching = touching or (gapped[i] and gaps[i] <= TOUCHING and velocity[3 * i] <= STILL)
+        touching = touching or (gapped[i] and gaps[i] <= TOUCHING * levers[i] and velocity[3 * i] <= still(w, i))
     return touching
 
 

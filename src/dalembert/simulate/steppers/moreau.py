@@ -17,7 +17,7 @@ from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.codes import Chart, Forces, _kernel, _traced
 from dalembert.simulate.equations.signals import SIGNALS
 from dalembert.simulate.events.record import Mode
-from dalembert.simulate.limits import ACCEPTED, CONFLICT, ON_THE_GRID, RESTING, TOUCHING
+from dalembert.simulate.limits import ACCEPTED, CONFLICT, ON_THE_GRID, RESTING, SMALLEST_IN_STEPS, TOUCHING
 from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers import moreau_loops as loop
@@ -286,8 +286,9 @@ class Moreau:
         """Take all steps."""
         s, counts = self.session, self.counts
         if s.checkpoint is None:
-            refuse_small(s.system, s.extra.get("contacts"), self.names, self.geometry.gaps(s.q))
-            refuse_penetration(self.names, self.geometry.gaps(s.q))
+            gaps = self.geometry.gaps(s.q)
+            refuse_small(s.system, s.extra.get("contacts"), self.names, gaps, SMALLEST_IN_STEPS)
+            refuse_penetration(self.names, gaps)
         with guarded(s, lambda: self.forces.time, self._finish):
             if s.checkpoint is None:
                 self._first_sample()
