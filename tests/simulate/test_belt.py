@@ -11,6 +11,7 @@ import pytest
 import dalembert as da
 from dalembert.examples import COMPARED, compare_methods, run_two_blocks, two_blocks
 from dalembert.friction import Bounded, Hyperbolic
+from dalembert.simulate.limits import CHANGE_WIDTH
 from dalembert.simulate.plots import phases
 from tests.cli.test_commands import called
 from tests.simulate.belt_events import EVENTS
@@ -31,7 +32,9 @@ def test_O9_every_event_to_30_seconds(run):
 
 
 def test_O9_the_first_event_is_where_two_limits_hold_no_more(run):
-    assert run.events[0].time == pytest.approx(15.0 / 7.0, abs=1e-14)  # 4.2 t = 4 + 5
+    # 4.2 t = 4 + 5. Rounding of forces of 9 N, a few 1e-15 each, over 4.2 N/s moves it by up to 1.4e-14 with the length of
+    # the steps; what is promised is the width of the bracket
+    assert run.events[0].time == pytest.approx(15.0 / 7.0, abs=CHANGE_WIDTH)
 
 
 def test_O9_stick_phases_are_at_belt_velocity_and_blocks_move_together(run):
