@@ -32,8 +32,8 @@ def test_O9_every_event_to_30_seconds(run):
 
 
 def test_O9_the_first_event_is_where_two_limits_hold_no_more(run):
-    # 4.2 t = 4 + 5. Rounding of forces of 9 N, a few 1e-15 each, over 4.2 N/s moves it by up to 1.4e-14 with the length of
-    # the steps; what is promised is the width of the bracket
+    # 4.2 t = 4 + 5. Rounding of forces of 9 N, a few 1e-15 each, over 4.2 N/s moves it by up to 1.4e-14, as steps
+    # are long or short; what is promised is the width of the bracket.
     assert run.events[0].time == pytest.approx(15.0 / 7.0, abs=CHANGE_WIDTH)
 
 
