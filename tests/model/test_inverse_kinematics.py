@@ -238,3 +238,25 @@ def test_a_quadruped_stands():
         total += J.T @ share.reactions[name]
     np.testing.assert_allclose(total, needed, atol=1e-6)
     assert min(share.margin.values()) > 0
+
+
+def test_targets_may_be_what_kinematics_returns():
+    """A pair (rotation, position) is the same target as the 4 x 4 pose."""
+    tree = PANDA.tree()
+    goal = tree.random(3)
+    R, p = tree.kinematics(goal, PANDA.frames[0])
+    pose = np.block([[R, p[:, None]], [np.zeros((1, 3)), np.ones((1, 1))]])
+    start = tree.random(4)
+    pair, matrix = (tree.inverse_kinematics(start, {PANDA.frames[0]: target}) for target in ((R, p), pose))
+    np.testing.assert_array_equal(pair.q, matrix.q)
+    with pytest.raises(ModelError, match="pair of a rotation"):
+        tree.inverse_kinematics(start, {PANDA.frames[0]: (p, R)})
+
+
+def test_joints_that_do_not_move_the_task_do_not_stand_against_it():
+    """A hand 5 m away is out of reach; fingers at their limits, tied to each other, have no part in that."""
+    tree = da.load(PANDA.path)
+    _, p = tree.kinematics(tree.random(3), "panda_hand")
+    found = tree.inverse_kinematics(tree.neutral(), {"panda_hand": p + np.array([5.0, 0.0, 0.0])})
+    assert not found.ok
+    assert not any("finger" in name for name in found.conflicts.get("panda_hand", ()))

@@ -357,9 +357,8 @@ class Search:
                 forces = np.linalg.lstsq(B.T, -pull, rcond=SEEN)[0]
                 levels = np.abs(forces) * np.linalg.norm(B, axis=1)
                 largest = float(np.abs(pull).max(initial=0.0))
-                held = levels > PULLS * max(
-                    largest, float(levels.max(initial=0.0))
-                )  # beside the pull: rounding is none
+                scale = max(largest, float(levels.max(initial=0.0)))  # beside the pull: rounding is no force
+                held = levels > PULLS * scale
                 if largest > PULLS * np.abs(e).max():
                     against += [label for label, is_held in zip(labels, held, strict=True) if is_held]
             result[task.name] = tuple(dict.fromkeys(against))
