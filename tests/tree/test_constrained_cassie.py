@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.kkt import Status
 from dalembert.tree.block import constrained
 from tests.tree.closed import Traced, numeric, routes
 from tests.tree.robots import ROBOTS
@@ -64,3 +65,17 @@ def test_every_route_gives_the_accelerations_of_kkt():
         np.testing.assert_allclose(
             lam, expected.multipliers, atol=1e-5 * np.abs(expected.multipliers).max(), err_msg=route
         )
+
+
+def test_rounding_of_closed_loops_contradicts_nothing():
+    """At a closed configuration the rows miss by rounding, which a projection once judged against itself."""
+    cassie = robot("cassie_v2")
+    closed, still = cassie.assemble(cassie.pose()).q, np.zeros(cassie.nv)
+    kernel, rng = cassie.compile("project"), np.random.default_rng(0)
+    assert kernel(closed, still)[-1] == Status.REDUNDANT
+    for size in (1e-12, 1e-8, 1e-4, 1e-2):
+        near = cassie.integrate(closed, size * rng.standard_normal((10, cassie.nv)))
+        step, *_, status = kernel(near, np.zeros((10, cassie.nv)))
+        assert (status == Status.REDUNDANT).all()
+        after = np.abs(cassie.constraint(cassie.integrate(near, step))).max()
+        assert after <= 1e-14 + 20 * size**2  # Newton's step

@@ -200,12 +200,15 @@ class BlockSolver:
         G = delassus(system) if G is None else G
         return cls(system, needs, limits, G, factored(G, needs, metric))
 
-    def solve(self, load: Any, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
+    def solve(
+        self, load: Any, c: Sequence[Scalar], inputs: Sequence[Scalar], sizes: Sequence[float] = ()
+    ) -> BlockAnswer:
         """Return a and lam for a load and a right side c (m,) of the rows, with the verdict.
 
-        `inputs` is everything that comes from outside: where it is not finite, the sample is said to be so.
+        `inputs` is everything that comes from outside: where it is not finite, the sample is said to be so. `sizes`
+        (m,) are what c is a difference of, where it is one.
         """
-        asked = Asked(load, c, inputs)
+        asked = Asked(load, c, inputs, sizes)
         return judged(self.system, self.needs, self.limits, asked, self.solved(load, c))
 
     def solved(self, load: Any, c: Sequence[Scalar], turning: Vector | None = None) -> Solved:

@@ -37,6 +37,9 @@ from dalembert.types import Scalar
 # between its rows, all that moves it, would vanish beside them. What is missed by more than this and less than that
 # is not told by a kernel.
 #
+# Right sides that are themselves the misses of a configuration (`sizes`) are known to the digits of what they are
+# differences of, the lengths of the system: where it is closed to rounding, rounding contradicts nothing.
+#
 # **From residuals to errors.** Let r_1, r_2 be what is left of the two block rows. In the metric of the mass the answer
 # is wrong by P M^-1 r_1 + A^+ r_2, P a projection, so by no more than |r_1| + |r_2| / s_r, s_r the least singular value
 # of the kept rows in that metric, whatever became of lam. Pivots of G are no smaller than s_r^2, and seldom much
@@ -69,6 +72,8 @@ class SolveEvidence:
         Pivots of H and, of kept rows, of G, relative to their typical diagonals, of which d and s are the roots.
     implied
         Per row, whether it is beyond the system's rank.
+    sizes
+        Per row, what c is a difference of; empty where it is no difference.
     """
 
     imbalance: Sequence[Scalar]
@@ -83,6 +88,7 @@ class SolveEvidence:
     row_scales: Sequence[Scalar]
     implied: Sequence[bool]
     inputs: Sequence[Scalar]
+    sizes: Sequence[float] = ()
 
 
 def residuals(e: SolveEvidence) -> list[Scalar]:
@@ -109,7 +115,11 @@ def _agreement(e: SolveEvidence, limits: Thresholds) -> Scalar:
     """Return the largest omega_3 of implied rows that the model's digits and the rounding of a explain."""
     moved = sub(sub(e.free, e.held), mul(2.0, e.work))
     share = _over(_size(e, root(moved)), _size(e, add(root(e.free), root(e.held))))
-    return limits.digits * share + limits.rounded
+    allowed = limits.digits * share + limits.rounded
+    if not e.sizes:
+        return allowed
+    lengths = sum_of_sizes(e.row_scales, e.sizes)
+    return allowed + _over(mul(limits.digits, lengths), _size(e, add(root(e.free), root(e.held))))
 
 
 def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds) -> Scalar:
@@ -251,11 +261,15 @@ class Judged(Protocol):
 
 @dataclass(frozen=True, eq=False)
 class Asked:
-    """Right sides, and everything that comes from outside: where that is not finite, the sample is said to be so."""
+    """Right sides, and everything that comes from outside: where that is not finite, the sample is said to be so.
+
+    `sizes` (m,) are what c is a difference of, where it is one.
+    """
 
     load: Any
     c: Sequence[Scalar]
     inputs: Sequence[Scalar]
+    sizes: Sequence[float] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -298,6 +312,7 @@ def judged(system: Judged, needs: Conditioning, limits: Thresholds, asked: Asked
         row_scales=needs.row_scales,
         implied=needs.implied,
         inputs=asked.inputs,
+        sizes=asked.sizes,
     )
     omega = residuals(evidence)
     return BlockAnswer(solved.a, solved.lam, doubted(verdict(evidence, omega, limits), needs), omega)

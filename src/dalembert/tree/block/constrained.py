@@ -281,7 +281,8 @@ def _stepped(setting: Tracing) -> BlockAnswer:
     system = MatrixSystem.of(setting.M, A, needs.massless, setting.mechanism.coordinates, needs.size_floors)
     still: list[Scalar] = [0.0] * setting.mechanism.nv
     solver = BlockSolver.of(system, needs, None, setting.limits)
-    return solver.solve(still, [neg(residual) for residual in phi], setting.inputs(("q", "t")))
+    sizes = [float(setting.mechanism.row_sizes[i]) for i in rows]
+    return solver.solve(still, [neg(residual) for residual in phi], setting.inputs(("q", "t")), sizes)
 
 
 def project(mechanism: Mechanism, metric: Any = None, dtype: str = "float64") -> ca.Function:
