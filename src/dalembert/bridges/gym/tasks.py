@@ -1,9 +1,11 @@
-"""What an environment simulates, observes and rewards; three that are registered with Gymnasium.
+"""What an environment simulates, observes and rewards; four that are registered with Gymnasium.
 
 - `dalembert/LightCartPole-v0`: a cart swings up a pole whose rod has no mass, a point mass at its end.
 - `dalembert/FourBar-v0`: a crank drives a linkage whose loop has three redundant rows, to a speed that is observed.
 - `dalembert/Go2Stance-v0`: a quadruped whose four feet are held where they are keeps its trunk in place; it needs the
   package example-robot-data.
+- `dalembert/CassieLegs-v0`: a biped in its stand brings its legs into a squat; rods and leaf springs close four loops,
+  two of whose twelve rows are redundant. It needs the same package.
 """
 
 from __future__ import annotations
@@ -170,10 +172,46 @@ def go2_stance() -> EnvTask:
     return EnvTask(mechanism, driven, [20.0] * len(driven), observe, reward, start, fallen, substeps=4)
 
 
+CASSIE_SQUAT = {"pitch": 0.5, "knee": -1.2}
+CASSIE_MOTORS = {"roll": 80.0, "yaw": 60.0, "pitch": 80.0, "knee": 80.0, "foot": 40.0}
+"""Angles of a squat in radians; what the motors of each leg can do, N m."""
+
+
+@cache
+def cassie_legs() -> EnvTask:
+    """Return a biped whose pelvis is held; ten motors bring its legs into a squat, through rods and leaf springs."""
+    from dalembert.readers import load
+
+    mechanism = load(_robot_file("cassie_v2.sdf"), base="fixed", passive=True, allow_unphysical=True)
+    hanging = mechanism.assemble(mechanism.neutral()).q
+    driven = [f"{side}-{word}-op" for side in ("left", "right") for word in CASSIE_MOTORS]
+    at = np.array([mechanism.index_q(name).start for name in driven])
+    wanted = np.array([next((x for word, x in CASSIE_SQUAT.items() if word in name), np.nan) for name in driven])
+    goals, places = wanted[np.isfinite(wanted)], at[np.isfinite(wanted)]
+
+    def observe(q: Array, v: Array) -> Array:
+        return np.column_stack([np.sin(q), np.cos(q), v])
+
+    def reward(q: Array, v: Array, action: Array) -> Array:
+        missed = ((q[:, places] - goals) ** 2).sum(axis=1)
+        return np.exp(-missed) - 1e-3 * (v**2).sum(axis=1) - 0.01 * (action**2).sum(axis=1)
+
+    def start(rng: np.random.Generator, n: int) -> tuple[Array, Array]:
+        q = np.tile(hanging, (n, 1))  # leaf springs are relaxed there; it begins with a small velocity
+        return q, np.array([mechanism.project(hanging, v)[1] for v in rng.uniform(-0.1, 0.1, (n, mechanism.nv))])
+
+    def beyond(q: Array, v: Array) -> Array:
+        return (np.abs(q[:, at]) > 2.6).any(axis=1)
+
+    limits = [CASSIE_MOTORS[name.split("-")[1]] for name in driven]
+    return EnvTask(mechanism, driven, limits, observe, reward, start, beyond, substeps=80, horizon=250)
+
+
 EXAMPLES: dict[str, tuple[Callable[[], EnvTask], int]] = {
     "LightCartPole": (light_cart_pole, 500),
     "FourBar": (four_bar, 250),
     "Go2Stance": (go2_stance, 500),
+    "CassieLegs": (cassie_legs, 250),
 }
 """Registered environments with their horizons."""
 
