@@ -101,6 +101,65 @@ def test_a_block_on_a_belt_whose_friction_drops():
     np.testing.assert_allclose(s["q", "stiffness:x"][k, 0], slopes(place, 8.0), atol=1e-9)
 
 
+def block(*axes):
+    """Return a box of 2 kg on slides of 1 kg each along axes, the last of them upwards, and the floor it rests on."""
+    b = da.Builder("block")
+    parent = "world"
+    for name, axis in zip("xyz"[3 - len(axes) :], axes, strict=True):
+        b.body(name, mass=2.0 if axis == axes[-1] else 1.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(name, "prismatic", parent=parent, child=name, axis=axis)
+        parent = name
+    return b.build(), [da.Contact(da.Sphere("z", 0.1), da.Plane(), friction=0.4, name="floor")]
+
+
+def test_a_block_on_the_floor_stops_and_starts():
+    """It rests there from the start, slides to a stop, and breaks loose under a growing force, in closed form."""
+    mechanism, floor = block((1, 0, 0), (0, 0, 1))
+    run = da.simulate(mechanism, 1.0, [0, 0.1], [2.0, 0], contacts=floor, **TIGHT)
+    names = ["q0", "v0", "friction:floor", "mass:z"]
+    s = run.sensitivity(names)
+    place = lambda q, v, mu, m: q + v**2 / (2 * mu * m * G / (1 + m))  # noqa: E731
+    for word, expected in (("q", slopes(place, 0.0, 2.0, 0.4, 2.0)), ("v", [0.0] * 4)):
+        np.testing.assert_allclose([s[word, name][-1, 0, 0] for name in names], expected, atol=1e-9)
+    np.testing.assert_allclose([s[word, name][:, 1] for word in "qv" for name in names[:2]], 0.0, atol=1e-12)
+    g = run.gradient(lambda q, v: (q[0], [1.0, 0.0], [0.0, 0.0]), names)
+    np.testing.assert_allclose([g[name][0] for name in names], slopes(place, 0.0, 2.0, 0.4, 2.0), atol=1e-9)
+
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    pull = ca.Function("pull", [t, q, v], [ca.vertcat(20.0 * t, 0.0)])
+    run = da.simulate(mechanism, 1.0, [0, 0.1], [0, 0], force=pull, contacts=floor, **TIGHT)
+    assert [event.old for event in run.events][-1] == "stick"
+    s = run.sensitivity(names)
+    place = lambda mu, m: 20.0 * (1 - mu * m * G / 20.0) ** 3 / (6 * (1 + m))  # noqa: E731
+    np.testing.assert_allclose([s["q", name][-1, 0, 0] for name in names[2:]], slopes(place, 0.4, 2.0), atol=1e-9)
+
+
+def test_a_frictionless_floor_and_one_under_two_points():
+    """Without friction nothing sticks; where two points share the load, the friction of one has no derivative."""
+    mechanism, floor = block((1, 0, 0), (0, 0, 1))
+    slippery = [da.Contact(da.Sphere("z", 0.1), da.Plane(), name="floor")]
+    for height in (0.1, 0.3):
+        run = da.simulate(mechanism, 0.5, [0, height], [2.0, 0], contacts=slippery)
+        np.testing.assert_allclose(run.sensitivity("v0")["q", "v0"][-1, 0], [0.5, 0.0], atol=1e-12)
+    with pytest.raises(UnsupportedError, match="from one side"):
+        run.sensitivity("friction:floor")
+    other = da.Contact(da.Sphere("z", 0.1, at=(1.0, 0, 0)), da.Plane(), friction=0.4, name="other")
+    run = da.simulate(mechanism, 0.3, [0, 0.1], [2.0, 0], contacts=[*floor, other], method="hybrid")
+    np.testing.assert_allclose(run.sensitivity("v0")["q", "v0"][-1, 0], [0.3, 0.0], atol=1e-12)
+    with pytest.raises(UnsupportedError, match="how their load is shared"):
+        run.sensitivity("friction:other")
+
+
+def test_sliding_in_a_plane_to_rest_is_refused():
+    """The direction of sliding has no derivative where a contact that can slide both ways stops; before it has one."""
+    mechanism, floor = block((1, 0, 0), (0, 1, 0), (0, 0, 1))
+    run = da.simulate(mechanism, 0.5, [0, 0, 0.1], [1.0, 0.5, 0], contacts=floor)
+    assert np.isfinite(run.sensitivity("v0")["q", "v0"]).all()
+    run = da.simulate(mechanism, 2.0, [0, 0, 0.1], [1.0, 0.5, 0], contacts=floor)
+    with pytest.raises(UnsupportedError, match="its direction of sliding has no derivative at rest"):
+        run.sensitivity("v0")
+
+
 def wheel(mu, e=0.4, bump=0.0):
     """Return a heavy wheel that falls onto a slope while it turns, and what it strikes."""
     b = da.Builder("wheel")

@@ -129,6 +129,10 @@ def test_names_of_parameters_are_checked():
         model.with_parameters("weight:load")
     with pytest.raises(ModelError, match="'load'"):
         model.with_parameters("mass:lod")
+    for refused in (model.with_parameters, lambda name: model.compile("forward_derivatives", wrt=name)):
+        for name in ("mass:world", "inertia:world"):
+            with pytest.raises(ModelError, match="is the ground"):
+                refused(name)
     with pytest.raises(UnsupportedError, match="weld"):
         model.with_parameters("length:weld")
     with pytest.raises(ModelError, match="origin"):

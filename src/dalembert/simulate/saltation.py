@@ -9,7 +9,7 @@ their velocities, r reactions (normal, tangents), P impulses, mu, e coefficients
 | event | guard | jump |
 |---|---|---|
 | impact | gap | M (v+ - v-) + A^T L = W^T P;  u_N+ = -e u_N-;  u_T+ = 0, or P_T = -mu P_N u_T+ / |u_T+| |
-| sliding ends or turns | u_T | none |
+| sliding along a line ends or turns | u_T | none |
 | sticking ends | static limit less |r_T| | none |
 | a contact opens | its force | none; both motions have the same acceleration, so d+ = d- whatever the guard is |
 
@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -170,12 +171,21 @@ def _kinetic(law: Any, mu: Any, speed: Any, state: Sequence[Any]) -> Any:
     raise UnsupportedError(f"the friction law {type(law).__name__} has no derivative as an expression")
 
 
+def _tangents(contact: Any, i: int) -> list[int]:
+    """Return the rows (of 3 k) in which contact i can stick: none where it has no friction."""
+    return [3 * i + 1 + j for j in range(contact.width)] if float(contact.law.static()) > 0.0 else []
+
+
 def _static(law: Any, mu: Any) -> Any:
     return mu if type(law) is Dry else ca.SX(float(law.static()))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The motion in a mode.
+
+
+Line = tuple[float, float]
+"""Direction in the tangent plane of a contact, along which alone the mechanism lets it slide."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -199,8 +209,14 @@ class ModeVariation:
     change: Callable[..., list[Array]]
 
     @classmethod
-    def of(cls, e: SaltationExpressions, modes: Sequence[int], pressed: Sequence[float]) -> ModeVariation:
-        """Write the block system of a mode; `pressed` has the sign of the multiplier that loads a contact."""
+    def of(
+        cls, e: SaltationExpressions, modes: Sequence[int], pressed: Sequence[float], lines: Sequence[Line | None]
+    ) -> ModeVariation:
+        """Write the block system of a mode.
+
+        `pressed` has the sign of the multiplier that loads a contact, `lines` the directions of sliding of those that
+        can slide along a line alone.
+        """
         n, m, s, terms = e.mechanism.nv, len(e.mechanism.names), e.symbols, e.terms
         a, lam = ca.SX.sym("a", n), ca.SX.sym("lam", m)
         held: list[int] = []
@@ -209,7 +225,7 @@ class ModeVariation:
             if mode == Mode.OPEN:
                 continue
             held += [3 * i] if contact.gapped else []
-            held += [3 * i + 1 + j for j in range(contact.width)] if mode == Mode.STICK else []
+            held += _tangents(contact, i) if mode == Mode.STICK else []
         r = ca.SX.sym("r", len(held))
         for place, row in enumerate(held):
             if row % 3 == 0:
@@ -225,9 +241,13 @@ class ModeVariation:
             if contact.row >= 0:
                 load = float(pressed[i]) * lam[contact.row]
             places = [3 * i + 1 + j for j in range(contact.width)]
-            u = terms["u"][places]
-            speed = ca.norm_2(u) if mode == Mode.SLIP else float(mode) * u[0]
-            direction = u / speed if mode == Mode.SLIP else ca.SX(float(mode))
+            u, line = terms["u"][places], lines[i]
+            if mode == Mode.SLIP and line is None:
+                speed = ca.norm_2(u)
+                direction = u / speed
+            else:
+                direction = ca.SX(float(mode)) if line is None else ca.DM(line)
+                speed = ca.dot(direction, u)
             limit = load * _kinetic(contact.law, s["friction"][i], speed, (s["q"], s["v"], s["t"]))
             first += W[places, :].T @ (limit * direction)
         second = ca.vertcat(terms["A"] @ a + terms["drift"], *(W[i, :] @ a + terms["shift"][i] for i in held))
@@ -240,7 +260,13 @@ class ModeVariation:
     def solved(self, t: Array, q: Array, v: Array, tau: Array) -> tuple[Array, Array, Array]:
         """Return x = (a, lam, r), K and its pseudoinverse at a batch of states; refuse what is not an answer."""
         K, zero = self.matrix(t, q, v, tau)
-        inverse, free = _inverse(K, self.expressions.mechanism.nv)
+        undecided = ~(np.isfinite(K).all(axis=(1, 2)) & np.isfinite(zero).all(axis=(1, 2)))
+        if undecided.any():
+            raise UnsupportedError(
+                f"no derivatives at t = {t[undecided][0]:.9g} s: a contact slides without speed, so that its direction "
+                "of sliding has no derivative"
+            )
+        inverse, free, _ = _inverse(K, self.expressions.mechanism.nv)
         x = -(inverse @ zero)[..., 0]
         missed = np.abs(K @ x[..., None] + zero)[..., 0].max(axis=1, initial=0.0)
         bad = ~(missed <= DERIVED_MODE * (1.0 + np.abs(zero).max(axis=(1, 2), initial=0.0)))
@@ -257,13 +283,36 @@ class ModeVariation:
 
     def derived(self, t: Array, q: Array, v: Array, tau: Array) -> tuple[Array, Array]:
         """Return x and its derivatives (K, size, seeds) along all seeds."""
-        x, _, inverse = self.solved(t, q, v, tau)
+        x, K, inverse = self.solved(t, q, v, tau)
         (change,) = self.change(t, q, v, tau, x)
-        return x, -(inverse @ change)
+        dx = -(inverse @ change)
+        self._refuse_choice((t, q, v, tau), x, K, dx)
+        return x, dx
+
+    def _refuse_choice(self, state: tuple[Array, ...], x: Array, K: Array, dx: Array) -> None:
+        """Raise where derivatives of accelerations depend on a choice of redundant forces, along what rows allow."""
+        n = self.expressions.mechanism.nv
+        inverse, _, null = _inverse(K, n)
+        sizes = np.abs(null).max(axis=1, initial=0.0)
+        rows = K[:, n:, :n]
+        allowed = np.eye(n) - np.linalg.pinv(rows, rcond=RANK_OF_MODE) @ rows
+        for k in np.flatnonzero(sizes.max(axis=0, initial=0.0) > 0.0):
+            along = np.where(sizes[:, k] > 0.0, sizes[:, k], 1.0)
+            other = x + null[:, :, k] * (np.abs(x[:, n:]).max(axis=1, initial=0.0) / along)[:, None]
+            (change,) = self.change(*state, other)
+            moved = (-(inverse @ change) - dx)[:, :n]
+            moved[:, :, :n], moved[:, :, n : 2 * n] = moved[:, :, :n] @ allowed, moved[:, :, n : 2 * n] @ allowed
+            open_part = np.abs(moved).max(axis=(1, 2), initial=0.0)
+            bad = open_part > DERIVED_MODE * (1.0 + np.abs(dx[:, :n]).max(axis=(1, 2), initial=0.0))
+            if bad.any():
+                raise UnsupportedError(
+                    f"at t = {state[0][bad][0]:.9g} s redundant contacts leave open how their load is shared, and "
+                    "neighbouring motions depend on it: there is no derivative"
+                )
 
 
-def _inverse(K: Array, n: int) -> tuple[Array, Array]:
-    """Return pseudoinverses of block matrices, and how much of accelerations redundancy leaves open.
+def _inverse(K: Array, n: int) -> tuple[Array, Array, Array]:
+    """Return pseudoinverses of block matrices, how much of accelerations redundancy leaves open, and null vectors.
 
     Columns of velocities get the size of their masses, those of forces what they do to momenta, rows that of their
     entries.
@@ -279,7 +328,8 @@ def _inverse(K: Array, n: int) -> tuple[Array, Array]:
     reciprocal = np.where(some, 1.0 / np.where(some, s, 1.0), 0.0)
     inverse = Vt.transpose(0, 2, 1) @ (reciprocal[:, :, None] * U.transpose(0, 2, 1))
     open_part = np.where(some[:, :, None], 0.0, np.abs(Vt))[:, :, :n]
-    return inverse * columns[:, :, None] * rows[:, None, :], open_part.max(axis=(1, 2), initial=0.0)
+    null = columns[:, :, None] * np.where(some[:, :, None], 0.0, Vt).transpose(0, 2, 1)
+    return inverse * columns[:, :, None] * rows[:, None, :], open_part.max(axis=(1, 2), initial=0.0), null
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -329,6 +379,8 @@ class ContactVariation:
                 contact = lookup(known[1], contacts, "contact")
                 if known[0] == "friction" and type(contact.law) is not Dry:
                     raise UnsupportedError(f"{name!r}: its law {type(contact.law).__name__} has no single coefficient")
+                if known[0] == "friction" and not _coefficient(contact.law):
+                    raise UnsupportedError(f"{name!r}: it is zero, and has a derivative from one side alone")
                 if known[0] == "restitution" and not contact.gapped:
                     raise ModelError(f"{name!r}: this contact never opens, so that it has no restitution")
 
@@ -337,10 +389,38 @@ class ContactVariation:
         e = self.expressions
         lam = self.run.multipliers[sample]
         pressed = tuple(float(np.sign(lam[c.row])) if c.row >= 0 else 0.0 for c in e.system.contacts)
-        key = (*map(int, self.run.modes[sample]), *pressed)
+        lines = tuple(self._line(sample, i) for i in range(e.system.k))
+        key = (*map(int, self.run.modes[sample]), *pressed, lines)
         if key not in self._modes:
-            self._modes[key] = ModeVariation.of(e, self.run.modes[sample], pressed)
+            self._modes[key] = ModeVariation.of(e, self.run.modes[sample], pressed, lines)
         return self._modes[key]
+
+    def _axis(self, sample: int, i: int) -> Array | None:
+        """Return the unit vector of the only line in its plane along which a contact can move; None for two or none."""
+        terms, where = self._at(sample), slice(3 * i + 1, 3 * i + 3)
+        reach = _projection(terms["M"], terms["A"])[0] @ np.linalg.solve(terms["M"], terms["W"][where].T)
+        mobility = terms["W"][where] @ reach
+        sizes, axes = np.linalg.eigh((mobility + mobility.T) / 2.0)
+        if not sizes[1] > 0.0 or sizes[0] > RANK_OF_MODE * sizes[1]:
+            return None
+        axis = axes[:, 1].round(15) + 0.0
+        return axis * (1.0 if axis[np.abs(axis).argmax()] > 0.0 else -1.0)
+
+    def _line(self, sample: int, i: int) -> Line | None:
+        """Return the direction in which a contact with two tangents slides where that is a line, from its neighbours.
+
+        At the ends of sliding a speed is zero, and has no direction of its own.
+        """
+        run, contact = self.run, self.expressions.system.contacts[i]
+        if run.modes[sample][i] != Mode.SLIP or contact.width != 2:
+            return None
+        axis = self._axis(sample, i)
+        if axis is None:
+            return None
+        near = [k for k in (sample - 1, sample, sample + 1) if 0 <= k < len(run.t) and run.modes[k][i] == Mode.SLIP]
+        speeds = [float(axis @ self._at(k)["u"][3 * i + 1 : 3 * i + 3, 0]) for k in near]
+        sign = float(np.sign(max(speeds, key=abs)))
+        return (sign * float(axis[0]), sign * float(axis[1])) if sign else None
 
     def groups(self) -> list[tuple[Array, ModeVariation]]:
         """Return the intervals between samples, those in one mode together; instants of events are left off."""
@@ -369,13 +449,31 @@ class ContactVariation:
 
     # --- events -------------------------------------------------------------------------------------------------
 
+    @cached_property
+    def first(self) -> int:
+        """The first sample in the modes that the run starts with: contacts that touch close at the start itself."""
+        t, k = self.run.t, 0
+        while k + 1 < len(t) and t[k + 1] == t[0] and not self._strikes(k):
+            k += 1
+        return k
+
+    def _strikes(self, k: int) -> bool:
+        """Return whether velocities jump between samples k and k + 1."""
+        v = self.run.v
+        moved = float(np.abs(v[k + 1] - v[k]).max(initial=0.0))
+        return moved > NO_JUMP * max(1.0, float(np.abs(v[k]).max(initial=0.0)))
+
     def jump(self, k: int) -> Jump:
         """Return what the event between samples k and k + 1, of one time, does to variations."""
-        run, n = self.run, self.n
+        n, p = self.n, self.p
+        identity, none = np.eye(2 * n), np.zeros((2 * n, p))
+        unmoved = Jump(identity, none, np.full(2 * n + p, np.nan))
+        if k < self.first:
+            return unmoved  # variations of the start stay in its modes
+        if not self._strikes(k):
+            self._refuse_turning(k)
         before, after = self._acceleration(k), self._acceleration(k + 1)
-        moved = float(np.abs(run.v[k + 1] - run.v[k]).max(initial=0.0))
-        identity, none = np.eye(2 * n), np.zeros((2 * n, self.p))
-        if moved > NO_JUMP * max(1.0, float(np.abs(run.v[k]).max(initial=0.0))):
+        if self._strikes(k):
             struck = self._struck(k)
             gap, gap_p = self._gap(k, struck)
             reset, reset_p = self._impact(k, struck)
@@ -384,9 +482,20 @@ class ContactVariation:
             return self._saltation(k, (before, after), (DR, R_p), gap, gap_p)
         change = float(np.abs(after - before).max(initial=0.0))
         if change <= NO_JUMP * max(1.0, float(np.abs(before).max(initial=0.0))):
-            return Jump(identity, none, np.full(2 * n + self.p, np.nan))  # the guard does not count
+            return unmoved  # the guard does not count
         guard, guard_p = self._guard(k)
         return self._saltation(k, (before, after), (identity, none), guard, guard_p)
+
+    def _refuse_turning(self, k: int) -> None:
+        """Raise where a contact sticks or slips in a plane: the direction of a speed at zero has no derivative."""
+        run = self.run
+        for i, contact in enumerate(self.expressions.system.contacts):
+            modes = (run.modes[k][i], run.modes[k + 1][i])
+            if set(modes) == {Mode.STICK, Mode.SLIP} and self._axis(k, i) is None:
+                raise UnsupportedError(
+                    f"contact {contact.name!r} sticks or slips in a plane from t = {run.t[k]:.9g} s on: its direction "
+                    "of sliding has no derivative at rest"
+                )
 
     def _saltation(
         self, k: int, accelerations: tuple[Array, Array], jump: tuple[Array, Array], guard: Array, guard_p: Array
@@ -503,7 +612,7 @@ class ContactVariation:
                 f"the impact at t = {run.t[k]:.9g} s is not Newton's with these contacts (missed by {missed:.1e}): "
                 "Poisson's law with friction, and impacts one after the other, have no derivatives"
             )
-        inverse, free = _inverse(matrix(*state, y)[0], n)
+        inverse, free, _ = _inverse(matrix(*state, y)[0], n)
         if float(free.max(initial=0.0)) > DERIVED_MODE:
             raise UnsupportedError(f"velocities after the impact at t = {run.t[k]:.9g} s are not unique")
         d = -(inverse @ change(*state, y)[0])[0, :n]
@@ -580,21 +689,20 @@ class ContactVariation:
         mode = self.mode(k)
         for i, contact in enumerate(contacts):
             old, new = run.modes[k][i], run.modes[k + 1][i]
-            if old == new or Mode.OPEN in (old, new):
+            lines = self._line(k, i), self._line(k + 1, i)
+            if (old == new and lines[0] == lines[1]) or Mode.OPEN in (old, new):
                 continue
-            if old in (Mode.SLIP_PLUS, Mode.SLIP_MINUS) and abs(terms["u"][3 * i + 1, 0]) <= STRICT:
-                row = terms["du"][3 * i + 1]
+            along = np.array([1.0]) if contact.width == 1 else np.zeros(2) if lines[0] is None else np.array(lines[0])
+            where = slice(3 * i + 1, 3 * i + 1 + len(along))
+            slid = old in (Mode.SLIP_PLUS, Mode.SLIP_MINUS) or lines[0] is not None
+            if slid and abs(along @ terms["u"][where, 0]) <= STRICT:
+                row = along @ terms["du"][where]
                 by_state, by_p = row[: 2 * n], row[3 * n + 1 :]
                 a = mode.solved(t, q, v, tau)[0][0, :n]
                 rate = float(by_state[:n] @ v[0] + by_state[n:] @ a + row[3 * n])
                 jumps.append((np.concatenate([by_state, [rate]]), by_p))
-            elif old == Mode.STICK and contact.width == 1:
+            elif old == Mode.STICK:
                 jumps.append(self._limit_guard(k, i, mode))
-            elif Mode.SLIP in (old, new):
-                raise UnsupportedError(
-                    f"contact {contact.name!r} sticks or slips in a plane from t = {run.t[k]:.9g} s on: its direction "
-                    "of sliding has no derivative at rest"
-                )
         if len(jumps) != 1:
             names = ", ".join(repr(c.name) for i, c in enumerate(contacts) if run.modes[k][i] != run.modes[k + 1][i])
             raise UnsupportedError(
@@ -604,21 +712,24 @@ class ContactVariation:
         return jumps[0]
 
     def _limit_guard(self, k: int, i: int, mode: ModeVariation) -> tuple[Array, Array]:
-        """Return the derivative of static limit less friction force of a contact with one direction that sticks."""
+        """Return the derivative of static limit less friction force of a contact that sticks; it slips along a line."""
         e, n, m = self.expressions, self.n, len(self.expressions.mechanism.names)
         contact, (t, q, v, tau) = e.system.contacts[i], self._state(k)
         x, dx = mode.derived(t, q, v, tau)
         _, _, inverse = mode.solved(t, q, v, tau)
         K = mode.matrix(t, q, v, tau)[0]
-        place = n + m + mode.rows.index(3 * i + 1)
-        open_part = np.abs((np.eye(K.shape[1]) - inverse[0] @ K[0])[place]).max()
+        axis = np.ones(1) if contact.width == 1 else self._axis(k, i)
+        along = np.zeros(K.shape[1])
+        first = n + m + mode.rows.index(3 * i + 1)
+        along[first : first + contact.width] = axis
+        open_part = np.abs(along - along @ inverse[0] @ K[0]).max()
         if open_part > DERIVED_MODE:
             raise UnsupportedError(
                 f"the friction force of {contact.name!r} at t = {self.run.t[k]:.9g} s is not unique: when it slips is "
                 "not decided"
             )
-        sign = float(np.sign(x[0, place]))
-        d = -sign * dx[0, place]
+        sign = float(np.sign(along @ x[0]))
+        d = -sign * (along @ dx[0])
         mu = float(contact.law.static())
         if contact.gapped:
             d = d + mu * dx[0, n + m + mode.rows.index(3 * i)]
@@ -658,10 +769,10 @@ class ContactVariation:
 
     def start(self) -> dict[str, Array]:
         """Return variations of the start (2 n, n) by q0 and v0: along constraints and closed contacts."""
-        n, terms, run = self.n, self._at(0), self.run
+        n, terms, modes = self.n, self._at(self.first), self.run.modes[self.first]
         contacts, m = self.expressions.system.contacts, self.expressions.mechanism
-        closed = [i for i, c in enumerate(contacts) if c.gapped and run.modes[0][i] != Mode.OPEN]
-        still = [3 * i + 1 + j for i, c in enumerate(contacts) if run.modes[0][i] == Mode.STICK for j in range(c.width)]
+        closed = [i for i, c in enumerate(contacts) if c.gapped and modes[i] != Mode.OPEN]
+        still = [row for i, c in enumerate(contacts) if modes[i] == Mode.STICK for row in _tangents(c, i)]
         normals = [3 * i for i in closed]
         holonomic = [i for i, has in enumerate(m.holonomic) if has]
         places = np.concatenate([terms["A"][holonomic], terms["W"][normals]])
@@ -670,7 +781,7 @@ class ContactVariation:
         along, _ = _projection(terms["M"], places)
         free, back = _projection(terms["M"], rows)
         wanted = [name for name in self.asked.names if name in ("q0", "v0")]
-        slow = [c.name for i, c in enumerate(contacts) if run.modes[0][i] not in (Mode.OPEN, Mode.STICK) and c.width]
+        slow = [c.name for i, c in enumerate(contacts) if modes[i] not in (Mode.OPEN, Mode.STICK) and c.width]
         speeds = {c.name: np.abs(terms["u"][3 * i + 1 : 3 * i + 3]).max() for i, c in enumerate(contacts)}
         slow = [name for name in slow if speeds[name] <= NO_JUMP]
         if slow and "v0" in wanted:

@@ -425,11 +425,11 @@ def transitions(asked: Variation) -> Transitions:
     if contact is None:
         _converge(asked, motion_of(asked), np.arange(count), Y, ends)
     else:
-        for intervals, mode in contact.groups():
-            _converge(asked, contact.motion(mode, brackets(asked.mechanism)), intervals, Y, ends)
         for k in np.flatnonzero(np.diff(run.t) == 0):
             jump = contact.jump(int(k))
             Y[k], when[int(k)] = np.hstack([jump.state, jump.parameters]), jump.when
+        for intervals, mode in contact.groups():
+            _converge(asked, contact.motion(mode, brackets(asked.mechanism)), intervals, Y, ends)
     return Transitions(Y[:, :, : 2 * n], Y[:, :, 2 * n :], _arrived(asked, *ends), when)
 
 

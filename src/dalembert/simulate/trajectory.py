@@ -506,9 +506,10 @@ class Trajectory:
         Parameters
         ----------
         wrt
-            "q0", "v0" (the start, along its tangent; on constraints projected onto what they allow), "force" (constant
-            joint forces beside those of the run), and parameters: "mass:<body>", "inertia:<body>", "stiffness:<joint>",
-            ... as in `Mechanism.with_parameters`; of contacts "friction:<contact>", "restitution:<contact>".
+            "q0", "v0" (the start, along its tangent, projected onto what constraints and contacts that are closed there
+            allow), "force" (constant joint forces beside those of the run), and parameters: "mass:<body>",
+            "inertia:<body>", "stiffness:<joint>", ... as in `Mechanism.with_parameters`; of contacts
+            "friction:<contact>", "restitution:<contact>".
 
         Returns
         -------

@@ -17,7 +17,7 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.inertia import Inertia
 from dalembert.model.mechanism.mechanism import Mechanism
-from dalembert.model.mechanism.parts import Joint
+from dalembert.model.mechanism.parts import Body, Joint
 from dalembert.model.mechanism.placement import Placement
 from dalembert.model.mechanism.tree_text import content_key
 from dalembert.names import lookup, near_matches
@@ -62,8 +62,15 @@ def _mass(mechanism: Mechanism, part: str) -> Any:
     return _body(mechanism, part).mass
 
 
+def moving_body(mechanism: Mechanism, part: str) -> Body:
+    """Return a body by name; the ground is refused."""
+    if part == mechanism.ground:
+        raise ModelError(f"{part!r} is the ground: it has no inertia that could vary")
+    return mechanism.body(part)
+
+
 def _body(mechanism: Mechanism, part: str) -> Inertia:
-    body = mechanism.body(part)
+    body = moving_body(mechanism, part)
     if body.compensation:
         raise UnsupportedError(f"the weight of {part!r} is held up in part: its inertia does not vary")
     return body.inertia

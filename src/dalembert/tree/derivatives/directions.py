@@ -10,7 +10,7 @@ import casadi as ca
 
 from dalembert.errors import ModelError
 from dalembert.model.joints import KINDS, as_expression
-from dalembert.model.mechanism.parametric import PARAMETER_KINDS, SymbolicMechanism, split_name
+from dalembert.model.mechanism.parametric import PARAMETER_KINDS, SymbolicMechanism, moving_body, split_name
 from dalembert.names import near_matches
 from dalembert.types import Scalar
 
@@ -70,7 +70,7 @@ def checked_directions(mechanism: Mechanism, wrt: str | Sequence[str], states: S
     names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
     for name in names:
         if isinstance(name, str) and name.startswith(INERTIA):
-            mechanism.body(name.removeprefix(INERTIA))
+            moving_body(mechanism, name.removeprefix(INERTIA))
         elif name not in states and name not in parameters_of(mechanism):
             raise ModelError(
                 f"wrt={name!r} is nothing to differentiate by; there is {', '.join(map(repr, states))}, "
