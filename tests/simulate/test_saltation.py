@@ -199,6 +199,21 @@ def test_impacts_with_friction(mu, e):
     np.testing.assert_allclose(found, expected, atol=2e-8 * np.abs(expected).max())
 
 
+def test_a_rod_that_strikes_with_friction():
+    """One freedom, normal and tangent alike: friction takes part by its law alone; the run is known in closed form."""
+    b = da.Builder("rod", gravity=(0.0, 0.0, 0.0))
+    b.body("rod", mass=1.0, center=(0.3, 0, 0), inertia=(0.01, 0.05, 0.05))
+    b.joint("hinge", "revolute", parent="world", child="rod", axis=(0, 1, 0), position=(0, 0, 0.3))
+    tip = da.Contact(da.Sphere("rod", 0.0, at=(0.6, 0, 0)), da.Plane(), friction=0.3, restitution=0.5, name="tip")
+    run = da.simulate(b.build(), 1.0, [-0.2], [1.0], contacts=[tip], method="hybrid", **TIGHT)
+    s = run.sensitivity(["q0", "v0", "restitution:tip", "friction:tip"])
+    struck = float(np.pi / 6)  # the tip is at 0.3 - 0.6 sin(q); at v it strikes when q is there, and leaves with -e v
+    place = lambda q, v, e: struck - e * v * (1 - (struck - q) / v)  # noqa: E731
+    expected = [*slopes(place, -0.2, 1.0, 0.5), 0.0]
+    found = [s["q", name][-1, 0, 0] for name in ("q0", "v0", "restitution:tip", "friction:tip")]
+    np.testing.assert_allclose(found, expected, atol=1e-9)
+
+
 def test_what_has_no_derivative_is_refused():
     """Infinitely many impacts, two at once, and time steps."""
     ground = da.Contact(da.Sphere("body", 0.25), da.Plane(), restitution=0.3, name="ground")

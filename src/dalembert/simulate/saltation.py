@@ -578,7 +578,7 @@ class ContactVariation:
         v1 = run.v[k + 1]
         W, M, A = terms["W"], terms["M"], terms["A"]
         u1 = terms["u"][:, 0] + W @ (v1 - v0[0])
-        impulses = self._impulses(k, terms, M @ (v1 - v0[0]), struck)
+        impulses = self._impulses(k, terms, M @ (v1 - v0[0]), struck, u1)
         largest = np.abs(impulses).max()
         taking = [i for i in range(e.system.k) if np.abs(impulses[3 * i : 3 * i + 3]).max() > STRICT * largest]
         sticking, sliding = [], []
@@ -624,30 +624,30 @@ class ContactVariation:
             "open): the derivative from either side is another"
         )
 
-    def _impulses(self, k: int, terms: dict[str, Array], change: Array, struck: int) -> Array:
-        """Return impulses (3 k,) along the contact rows that change the momentum so; they must be unique."""
-        contacts = self.expressions.system.contacts
+    def _impulses(self, k: int, terms: dict[str, Array], change: Array, struck: int, u1: Array) -> Array:
+        """Return impulses (3 k,) along the contact rows that change the momentum so; they must be unique.
+
+        Friction of a contact that slides after the impact, with velocity u1, is known from its normal impulse.
+        """
+        contacts, m = self.expressions.system.contacts, len(terms["A"])
         touching = [
             i for i, c in enumerate(contacts) if c.gapped and (i == struck or self.run.modes[k][i] != Mode.OPEN)
         ]
-        rows = [3 * i + j for i in touching for j in range(1 + (contacts[i].width if contacts[i].law.static() else 0))]
-        rows = [row for row in rows if terms["W"][row].any()]  # a row across a plane mechanism moves nothing
-        H = np.concatenate([terms["A"], terms["W"][rows]]) / np.sqrt(np.diag(terms["M"]))
+        forms = np.concatenate([_impulse_forms(contacts[i], i, u1) for i in touching])  # free numbers -> impulses
+        forms = forms[(forms @ terms["W"]).any(axis=1)]  # a row across a plane mechanism moves nothing
+        H = np.concatenate([terms["A"], forms @ terms["W"]]) / np.sqrt(np.diag(terms["M"]))
         sizes = np.linalg.norm(H, axis=1)
         sizes[sizes == 0.0] = 1.0
         H = H / sizes[:, None]
         _, s, Vt = np.linalg.svd(H.T)
         null = Vt[(s > RANK_OF_MODE * s[:1]).sum() :]
-        m = len(terms["A"])
         if np.abs(null[:, m:]).max(initial=0.0) > DERIVED_MODE:
             raise UnsupportedError(
                 f"impulses of the contacts at t = {self.run.t[k]:.9g} s are not unique (redundant): which of them "
                 "slips is not decided"
             )
         shares = np.linalg.lstsq(H.T, change / np.sqrt(np.diag(terms["M"])), rcond=RANK_OF_MODE)[0] / sizes
-        result = np.zeros(3 * len(contacts))
-        result[rows] = shares[m:]
-        return result
+        return shares[m:] @ forms
 
     def _impact_functions(
         self, struck: int, taking: Sequence[int], sticking: Sequence[int], sliding: Sequence[int]
@@ -791,6 +791,16 @@ class ContactVariation:
             )
         columns = {"q0": np.vstack([along, -back @ turning @ along]), "v0": np.vstack([np.zeros((n, n)), free])}
         return {name: columns[name] for name in wanted}
+
+
+def _impulse_forms(contact: Any, i: int, u1: Array) -> Array:
+    """Return the impulses (., 3 k) that contact i can have: along each of its rows, or normal with friction of slip."""
+    unit = np.eye(len(u1))
+    tangents = _tangents(contact, i)
+    speed = float(np.linalg.norm(u1[tangents]))
+    if tangents and speed > STRICT * max(1.0, float(np.abs(u1).max())):
+        return (unit[3 * i] - float(contact.law.static()) * (u1[tangents] / speed) @ unit[tangents])[None]
+    return unit[[3 * i, *tangents]]
 
 
 def _projection(M: Array, rows: Array) -> tuple[Array, Array]:
