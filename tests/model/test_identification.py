@@ -109,6 +109,25 @@ def test_four_bar_identified_with_honest_intervals():
     assert abs(fit.deviation - 0.05) < 0.02
 
 
+def test_noise_that_is_not_what_intervals_are_made_for_is_told():
+    """White and equal noise leaves no doubt; other sizes by joint, and noise that lasts, are named with what to do."""
+    b = da.Builder("arm")
+    for name, parent, at in (("upper", "world", 0.0), ("fore", "upper", 0.4)):
+        b.body(name, mass=2.0, center=(0.2, 0.01, 0.02), inertia=(0.02, 0.1, 0.1))
+        b.joint(name, "revolute", parent=parent, child=name, axis=(0, 1, 0), position=(at, 0, 0))
+    arm = b.build()
+    q, v, a = random_motions(arm, 60, 3)
+    tau, white = np.asarray(arm.inverse(q, v, a)[0]), np.random.default_rng(5).standard_normal(v.shape)
+
+    def doubt(errors, **options):
+        return arm.identify(np.arange(len(q)), q, v, tau + errors, a, consistent=False, **options).doubt
+
+    uneven = white * [0.5, 0.02]
+    assert doubt(0.1 * white) == doubt(uneven, noise=[0.5, 0.02]) == doubt(0 * white) == ""
+    assert "differs by joint" in doubt(uneven)
+    assert "correlated from sample to sample" in doubt(0.1 * np.cumsum(white, axis=0))
+
+
 def coverage(truth, model, motors, rounds):
     """Return which intervals of fits to noisy torques (deviation 0.05) hold the truth, (rounds, k), and a fit."""
     q, v, a = random_motions(truth, 30, 3)

@@ -29,6 +29,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from scipy import sparse as sp
 from scipy.interpolate import CubicSpline
+from scipy.stats import levene, norm
 from scipy.stats import t as student
 
 from dalembert.checks import floats
@@ -58,6 +59,13 @@ WEAK_PULL = 1e-8
 decides what the data leave open and moves nothing that they determine."""
 
 
+CERTAIN_DOUBT = 1e-4
+"""Level of the tests on what is left over: white noise is called something else once in ten thousand fits."""
+
+ROUNDED = 1e-9
+"""Part of the forces below which what is left over is no noise but rounding, and is not tested."""
+
+
 @dataclass(frozen=True, eq=False)
 class Identification:
     """What the data say; `print` shows it.
@@ -77,6 +85,9 @@ class Identification:
         Degrees of freedom that are left for the noise: rows less base parameters.
     mechanism
         The mechanism with these parameters.
+    doubt
+        Why the intervals are not to be trusted: what is left over is not the white noise that they are made for. Empty
+        where nothing speaks against them; of mechanisms with constraints this is not looked at.
     """
 
     base: BaseParameters
@@ -86,6 +97,7 @@ class Identification:
     deviation: float
     freedom: int
     mechanism: Mechanism
+    doubt: str = ""
 
     @property
     def unidentifiable(self) -> tuple[str, ...]:
@@ -104,7 +116,7 @@ class Identification:
         lines = [f"{self.base.rank} base parameters of {len(self.base.names)}; noise {self.deviation:.3g}"]
         for k, (low, high) in enumerate(self.intervals()):
             lines.append(f"  {self.estimates[k]:.6g} +- {(high - low) / 2:.2g}   {self.base.text(k)}")
-        return "\n".join([*lines, *([self.base.doubt] if self.base.doubt else [])])
+        return "\n".join([*lines, *filter(None, (self.base.doubt, self.doubt))])
 
 
 def identify(
@@ -138,14 +150,34 @@ def identify(
     scale = np.linalg.norm(columns, axis=0)
     Q, R = np.linalg.qr(columns / scale)
     change = np.linalg.solve(R, Q.T @ side) / scale
-    deviation = float(np.linalg.norm(side - columns @ change) / np.sqrt(freedom))
+    left = side - columns @ change
+    deviation = float(np.linalg.norm(left) / np.sqrt(freedom))
     inverse = np.linalg.inv(R) / scale[:, None]
     start = parameter_values(mechanism, terms)
     estimates = base.sums @ start + change
     nearest = _nearest(mechanism, W, side, start, consistent=consistent)
-    return Identification(
-        base, estimates, deviation**2 * inverse @ inverse.T, nearest, deviation, freedom, _with(mechanism, nearest)
-    )
+    covariance, fitted = deviation**2 * inverse @ inverse.T, _with(mechanism, nearest)
+    exact = deviation * noise.max() <= ROUNDED * float(np.abs(force).max())
+    doubt = "" if mechanism.names or exact else _doubt(mechanism, left.reshape(v.shape), noise)
+    return Identification(base, estimates, covariance, nearest, deviation, freedom, fitted, doubt)
+
+
+def _doubt(mechanism: Mechanism, left: Array, noise: Array) -> str:
+    """Return what speaks against white noise in what is left over (N, nv), in units of the noise: two tests.
+
+    Variances that differ by joint, by Levene's test about the median, and correlation from one sample to the next.
+    """
+    words = []
+    if left.shape[1] > 1 and levene(*left.T).pvalue < CERTAIN_DOUBT:
+        found = ", ".join(f"{x:.2g}" for x in left.std(axis=0) * noise)
+        words.append(f"the noise differs by joint (about {found}), and equal noise was taken: give it as noise=[...]")
+    correlation = float((left[1:] * left[:-1]).sum() / (left**2).sum())
+    if correlation > norm.isf(CERTAIN_DOUBT) / np.sqrt(left[1:].size):
+        words.append(
+            f"what is left over is correlated from sample to sample ({correlation:.2g}), by friction or accelerations "
+            "that are not modelled: intervals are too short"
+        )
+    return "; ".join(f"in doubt: {word}" for word in words)
 
 
 def _samples(mechanism: Mechanism, t: Any, q: Any, v: Any, force: Any, a: Any) -> tuple[Array, Array, Array, Array]:
