@@ -32,11 +32,18 @@ def tipping(size, gravity, time):
     return [0, 0.5 * size, 0], [2.2 * size / time, 0, 0], contacts, 1.0
 
 
+def slipping(size, gravity, time):
+    """Return a ball that cannot turn, on a floor that a periodic force drags it over: it sticks, and slips back."""
+    return [0, 0.05 * size, 0], [0.5 * size / time, 0, 0], [da.Contact(da.Sphere("lift", 0.05 * size), friction=0.2)], 4.0
+
+
 def run(case, size, falls):
     """Return coordinates in units of the size, and events in units of the time, at equal times."""
     gravity, time = (EARTH, size**0.5) if falls else (EARTH * size, 1.0)
     q, v, contacts, end = case(size, gravity, time)
     tight = {"rtol": 1e-9, "atol": 1e-11 * min(size, size / time)}
+    if case is slipping:
+        tight["force"] = lambda t, q, v: [3.2 * size / time**2 * np.sin(2.0 * t / time), 0.0, 0.0]
     found = da.simulate(plate(size, gravity), end * time, q, v, contacts=contacts, every=end * time / 20, **tight)
     assert found.ok, found
     events = [(event.contact, event.old, event.new) for event in found.events]
@@ -45,7 +52,7 @@ def run(case, size, falls):
 
 @pytest.mark.parametrize("falls", [False, True])
 @pytest.mark.parametrize("size", [1e-6, 1e-3, 1e3])
-@pytest.mark.parametrize("case", [bouncing, tipping])
+@pytest.mark.parametrize("case", [bouncing, tipping, slipping])
 def test_the_same_motion_has_the_same_events_in_every_unit(case, size, falls):
     """Parts below 0.1 mm were refused; impacts of 1 mm that pile up ended early, as limits were metres and seconds."""
     q, events, times = run(case, 1.0, falls=False)

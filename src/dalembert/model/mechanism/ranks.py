@@ -446,16 +446,22 @@ class RankSurvey:
         )
 
     def closed_start(self) -> Array:
-        """Return the neutral configuration, or a random one where that cannot be closed and the other can."""
-        neutral = np.array(self.m.neutral(), dtype=float)
-        if not any(self.m.holonomic):
-            return neutral
+        """Return the neutral configuration, or a random one where that cannot be closed and the other can.
+
+        Rows need not exist at the neutral configuration: a disc that lies flat touches the ground everywhere.
+        """
+        neutral, first = np.array(self.m.neutral(), dtype=float), None
         for q in (neutral, *self.m.random(np.random.default_rng(0), STARTS)):
+            if not np.isfinite(self.matrices(q)[1]).all():
+                continue
+            if not any(self.m.holonomic):
+                return q
+            first = q if first is None else first
             self.measure(q)
             place, gap = self.closed(q)
             if gap <= slack(self.m):
                 return place if q is not neutral else neutral
-        return neutral
+        return neutral if first is None else first
 
 
 def definite(M: Array, A: Array) -> Array:

@@ -115,9 +115,11 @@ def guard_here(w, kind, index, sign, h):
 def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
     """Find the length of a step to right behind a zero between two; return how it ended, and the length.
 
-    A change of mode is stepped to; who looks for something else steps there when the first of all is known.
+    A change of mode is stepped to; who looks for something else steps there when the first of all is known. What begins
+    at zero, as the speed of a contact that has just let go, says nothing of where it comes back: halves are taken until
+    it is positive somewhere. (A secant from zero looks right behind the start, where it is still zero up to rounding.)
     """
-    bracket, widths = np.zeros(5), np.zeros(3)
+    bracket, widths, grown = np.zeros(5), np.zeros(3), at_low > POSITIVE
     bracket[0], bracket[1], bracket[2], bracket[3] = low, at_low if at_low > 0.0 else POSITIVE, high, at_high
     fill(widths, np.inf)
     for trial in range(200):
@@ -127,6 +129,7 @@ def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
             break
         slow = high - low > 0.5 * widths[trial % 3]
         widths[trial % 3] = high - low
+        slow = slow or not grown
         middle = 0.5 * (low + high) if slow else next_trial(bracket)
         if bracket[3] == 0.0 and not slow:
             middle = high - tolerance
@@ -136,6 +139,7 @@ def locate(w, kind, index, sign, low, high, at_low, at_high, tolerance):
         code, value = guard(w, kind, index, sign, middle)
         if code != SOUND:
             return code, middle
+        grown = grown or value > 0.0
         narrow(bracket, middle, value)
     if kind != MARGIN:
         return SOUND, bracket[2]

@@ -172,7 +172,7 @@ def do_settle(w):
             x, y = contact_rate[3 * i + 1], contact_rate[3 * i + 2]
             force = np.sqrt(needed[3 * i + 1] ** 2 + needed[3 * i + 2] ** 2)
             load = needed[3 * i] if gapped[i] else N
-            if np.sqrt(x * x + y * y) > noise:
+            if np.sqrt(x * x + y * y) > noise * levers[i]:
                 let_go(w, i, x, y)
                 begins = True
             elif force - static(w, i) * load > excess and load > 0.0:
