@@ -10,6 +10,7 @@ import pytest
 import dalembert as da
 from dalembert.large.block_system import LargeSystem
 from dalembert.large.motion_functions import large_system
+from tests.simulate.overconstrained import hinge_loop
 
 ALIKE = 1e-12
 TILTS = (1e-13, 1e-11, 1e-10, 1e-9)
@@ -127,3 +128,21 @@ def test_a_loop_that_cannot_be_closed_is_held_by_all_its_rows(hinge, tilt):
     assert answer.status == da.Status.REDUNDANT
     assert np.abs(answer.acceleration).max() < 1e-6
     assert answer.multipliers == pytest.approx(held, rel=1e-6)
+
+
+@pytest.mark.parametrize("tilt", [0.0, 1e-12, 1e-10, 1e-9])
+@pytest.mark.parametrize("hinge", [0, 5])
+def test_motors_in_all_joints_hold_a_linkage_with_least_forces(hinge, tilt):
+    """Sarrus's linkage moves along (1, -2, 1, 1, -2): the least forces of motors point there, and have the power of
+    gravity. With a tilt of 1e-14 the sample was declined. Multipliers of 10 N lie on rows that the tilt changes."""
+    c, s = np.cos(0.9), np.sin(0.9)
+    points = [[0, 0, 0], [c, 0, s], [0, 0, 2 * s], [-0.5, 0.5, 2 * s], [-0.5, 0.5 + c, s], [-0.5, 0.5, 0]]
+    axes = np.array([[0, 1, 0]] * 3 + [[1, 0, 0]] * 3, float)
+    side = np.cross(axes[hinge], [0.36, 0.48, 0.8])
+    axes[hinge] += tilt * side / np.linalg.norm(side)
+    m = hinge_loop(points, axes, "sarrus", 1.0, (1.3, -2.1, -9.0))
+    still, way = np.zeros(5), np.array([1.0, -2.0, 1.0, 1.0, -2.0])
+    found = m.inverse(m.neutral(), still, still)
+    load = np.asarray(m.bias(m.neutral(), still))
+    assert found.status == da.Status.REDUNDANT
+    np.testing.assert_allclose(found.tau, way * (way @ load) / (way @ way), rtol=0, atol=1e-11 + 10 * tilt)

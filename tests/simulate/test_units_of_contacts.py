@@ -34,7 +34,12 @@ def tipping(size, gravity, time):
 
 def slipping(size, gravity, time):
     """Return a ball that cannot turn, on a floor that a periodic force drags it over: it sticks, and slips back."""
-    return [0, 0.05 * size, 0], [0.5 * size / time, 0, 0], [da.Contact(da.Sphere("lift", 0.05 * size), friction=0.2)], 4.0
+    return (
+        [0, 0.05 * size, 0],
+        [0.5 * size / time, 0, 0],
+        [da.Contact(da.Sphere("lift", 0.05 * size), friction=0.2)],
+        4.0,
+    )
 
 
 def run(case, size, falls):

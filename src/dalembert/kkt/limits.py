@@ -469,7 +469,11 @@ class Thresholds:
 
     @property
     def rounded(self) -> float:
-        """Return the part of what forces could cause that redundant rows may be missed by: eps / sqrt(p) of a low p."""
+        """Return the part of what forces could cause that redundant rows may be missed by.
+
+        Roundings eps of forces move rows by eps / sqrt(p) of their unit-diagonal pivots p. An answer with fewer than
+        half of its digits, p < eps^(1/2), is not called certain; so eps / eps^(1/4) is the most.
+        """
         return self.eps**0.75
 
     @property

@@ -205,7 +205,9 @@ CONTRADICTED = 100.0
 at its digits are seen so many times in second derivatives."""
 
 PASSED = 0.003
-"""Part of the usual distance below which a configuration is passed as a singular one."""
+"""Part of the usual distance below which a configuration is passed as a singular one. Hermite's cubic misses a motion
+by h^4 / 384 of its fourth derivative: 0.0026 rad of a turn between samples a radian apart. A distance that is zero in
+truth, and grows with the angle, looks no larger on it."""
 
 JUMP_OF_TABLE = 1e-6
 """A table jumps, or its slope does, where both sides differ by more than this part of its terms."""

@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.simulate.contact.complementarity import GAINED, ORDERS, Limbs
-from dalembert.simulate.contact.geometry import Geometry, refuse_penetration
+from dalembert.simulate.contact.geometry import Geometry, Units, refuse_penetration
 from dalembert.simulate.contact.run_end import guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.entry import prepare
@@ -57,6 +57,8 @@ class Hybrid:
         geometry, chart = Geometry(m, self.pairs), Chart(m)
         limbs = Limbs(np.asarray(m.mass_matrix(session.q)))
         self.phase = ModeDynamics(geometry, chart, Forces(session.controller), limbs)
+        names, gaps = [pair.name for pair in self.pairs], geometry.gaps(session.q)
+        self.phase.measure(Units.of(m, session.extra["contacts"], names, gaps, session.v))
         self.flow, self.watching = ModeIntegrator(self.phase, chart, s), Watching(session)
         self.locator, self.edges = Locator(self.flow, self.watching), Edges(self.flow)
         self.switch = Switch(session, self.phase, Collision(geometry, impacts, limbs))
@@ -72,7 +74,7 @@ class Hybrid:
         """Go to the end, or as far as it goes."""
         s = self.session
         if s.checkpoint is None:
-            refuse_penetration([pair.name for pair in self.pairs], self.phase.geometry.gaps(s.q))
+            refuse_penetration([pair.name for pair in self.pairs], self.phase.geometry.gaps(s.q), self.phase.levers)
         stops = [*s.stops, s.settings.end]
         with guarded(s, lambda: self.phase.forces.time, self._finish):
             if s.checkpoint is None:
@@ -218,7 +220,10 @@ class Hybrid:
         p.closed, p.sliding = kept["closed"].astype(bool), kept["sliding"].astype(bool)
         t, self.flow.h, self.rows.work, self.rows.heat = (float(each) for each in kept["numbers"][:4])
         s.steps, self.flow.rejected, self.next = (int(each) for each in kept["numbers"][4:7])
-        self.switch.zeno, self.watching.signs = Zeno.from_array(kept["impacts"]), kept["signs"].copy()
+        self.switch.zeno, self.watching.signs = (
+            Zeno.from_array(kept["impacts"], self.phase.units.rate),
+            kept["signs"].copy(),
+        )
         self.watching.begins = False
         self.gains = kept["gains"].copy() if "gains" in kept else self.gains  # not in files of older versions
         self.watching.unresolved = int(kept["unresolved"][0]) if "unresolved" in kept else 0  # nor is this

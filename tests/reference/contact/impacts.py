@@ -160,13 +160,14 @@ STEADY = 1e-3
 """Factors of successive intervals may differ by this much."""
 
 SHORT = 1e-4
-"""What is left until the limit, seconds: up to there the contact is taken as closed from now on."""
+"""What is left until the limit, times one over the rate: up to there the contact is taken as closed from now on."""
 
 
 class Zeno:
     """Remembers the impacts of every contact; `rests` are limits that were completed and are still ahead, or inf."""
 
-    def __init__(self, contacts: int) -> None:
+    def __init__(self, contacts: int, rate: float = 1.0) -> None:
+        self.rate = rate
         self.times: list[list[float]] = [[] for _ in range(contacts)]
         self.rests = np.full(contacts, np.inf)
 
@@ -179,9 +180,9 @@ class Zeno:
         return found
 
     @classmethod
-    def from_array(cls, array: Array) -> Zeno:
+    def from_array(cls, array: Array, rate: float = 1.0) -> Zeno:
         """Return what `as_array` was made of."""
-        zeno = cls(len(array))
+        zeno = cls(len(array), rate)
         zeno.times = [[float(t) for t in row[:KNOWN] if np.isfinite(t)] for row in array]
         zeno.rests = array[:, KNOWN].copy() if array.shape[1] > KNOWN else zeno.rests  # not in files of older versions
         return zeno
@@ -192,11 +193,11 @@ class Zeno:
 
     def limits(self, t: float) -> Array:
         """Return per contact the time at which its impacts would end if it were struck now, or 0."""
-        return np.array([limit([*times[1 - KNOWN :], t]) for times in self.times])
+        return np.array([limit([*times[1 - KNOWN :], t], SHORT / self.rate) for times in self.times])
 
 
-def limit(times: list[float]) -> float:
-    """Return the limit of a sequence of impacts if it is a steady one that ends soon, or 0."""
+def limit(times: list[float], longest: float = SHORT) -> float:
+    """Return the limit of a steady sequence of impacts if it ends within `longest`, or 0."""
     if len(times) < KNOWN:
         return 0.0
     intervals = np.diff(times)
@@ -205,6 +206,6 @@ def limit(times: list[float]) -> float:
     factors = intervals[1:] / intervals[:-1]
     p = float(factors[-1])
     left = float(intervals[-1]) * p / (1.0 - p) if p < 1.0 else np.inf
-    if p >= 1.0 or np.ptp(factors) > STEADY or left > SHORT:
+    if p >= 1.0 or np.ptp(factors) > STEADY or left > longest:
         return 0.0
     return times[-1] + left

@@ -266,7 +266,7 @@ class Locator:
 
         curvature = bend if i in self.bounds.points else K
         for _ in range(TRIALS):
-            found = first_zero(look, start, end, L, curvature, width, GRAZING, MOST_LOOKS)
+            found = first_zero(look, start, end, L, curvature, width, GRAZING * self.flow.phase.levers[i], MOST_LOOKS)
             if not found.found:
                 return self._as_far_as(looks, i, found.high.s, shot, strikes)
             high = looks.exactly(i, found.high.s)
@@ -414,11 +414,18 @@ class Locator:
         return first, [k for k in crossed if found[k].h <= first.h]
 
 
+def opening(phase: ModeDynamics, acceleration: Array) -> Array:
+    """Return the accelerations of gaps (k,) up to which they are none."""
+    lengths = np.where(phase.turns, phase.units.length, 1.0)
+    largest = float(np.abs(acceleration * lengths).max(initial=0.0)) / phase.units.length
+    return OPENING * (phase.units.rate**2 + largest) * phase.levers
+
+
 def margins(phase: ModeDynamics, motion: ModeMotion, v: Array) -> Array:
     """Return how far contacts are from a change, (3 k,): positive while closed ones push, stick, slide along as now."""
     u = (motion.x.W @ v).reshape(-1, 3)[:, 1:]
-    pull = WEAK * (1.0 + float(np.abs(motion.r).max(initial=0.0)))
-    noise = OPENING * (1.0 + float(np.abs(motion.a).max(initial=0.0)))
+    pull = WEAK * (phase.units.force + float(np.abs(motion.r).max(initial=0.0)))
+    noise = opening(phase, motion.a)
     force, apart = motion.r.reshape(-1, 3), motion.contact.reshape(-1, 3)
     pushes = np.where(np.abs(force[:, 0]) <= pull, np.where(apart[:, 0] > noise, -apart[:, 0], np.inf), force[:, 0])
     along = np.where(phase.sliding, (u * phase.direction).sum(axis=1), np.inf)

@@ -12,8 +12,9 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt import Status
 from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
+from dalembert.model.joints import KINDS
 from dalembert.simulate.contact.complementarity import Inverse, Limbs, complementarity, stiffened
-from dalembert.simulate.contact.geometry import Geometry, State
+from dalembert.simulate.contact.geometry import Geometry, State, Units
 from dalembert.simulate.equations.codes import Chart, Forces
 from dalembert.simulate.limits import REDUNDANT_RESIDUAL
 from dalembert.simulate.runge_kutta import DOP853
@@ -228,6 +229,15 @@ class ModeDynamics:
         self.direction = np.zeros((self.k, 2))
         self.independent = True
         self.evaluations = 0
+        self.measure(Units())
+
+    def measure(self, units: Units) -> None:
+        """Measure gaps between shapes by the units of the system, those of joints' limits by radians and metres."""
+        self.units = units
+        self.levers = np.array([1.0 if pair.ball is None else units.length for pair in self.geometry.pairs])
+        self.speeds = self.levers * units.rate
+        turns = [np.asarray(KINDS[joint.kind].angular, bool) for joint in self.geometry.mechanism.joints]
+        self.turns = np.concatenate(turns) if turns else np.zeros(0, bool)
 
     def motion(self, q: Array, v: Array, t: float) -> ModeMotion:
         """Return accelerations and forces in the mode: what is closed stays so, whatever sign its force has."""

@@ -14,7 +14,7 @@ from dalembert.simulate.contact.geometry import State
 from dalembert.simulate.events.record import EventRecord, Mode
 from dalembert.simulate.session import Session
 from tests.reference.contact.impacts import Collision, Zeno
-from tests.reference.contact.locate import OPENING, WEAK
+from tests.reference.contact.locate import WEAK, opening
 from tests.reference.contact.mode_dynamics import ContactState, ModeDynamics, ModeMotion
 
 Array = np.ndarray
@@ -46,34 +46,36 @@ class Switch:
     def __init__(self, session: Session, phase: ModeDynamics, collision: Collision) -> None:
         self.session, self.phase, self.collision = session, phase, collision
         self.pairs = phase.geometry.pairs
-        self.zeno = Zeno(len(self.pairs))
+        self.zeno = Zeno(len(self.pairs), phase.units.rate)
 
     def touches(self, here: ContactState) -> bool:
         """Return whether something touches and does not separate."""
         x = here.motion.x
-        return bool(np.any((x.gaps <= TOUCHING) & (x.W[::3] @ here.v <= STILL)))
+        return bool(np.any((x.gaps <= TOUCHING * self.phase.levers) & (x.W[::3] @ here.v <= STILL * self.phase.speeds)))
 
     def impact(self, here: ContactState) -> tuple[ContactState, float]:
         """Let touching contacts collide and close those that do not separate; return the state after, and the heat."""
         p = self.phase
         x = p.geometry.state(here.q, here.v, here.t)
         before = x.W @ here.v
-        size = max(1.0, float(np.abs(before).max()))
-        touching = p.closed | ((x.gaps <= TOUCHING) & (before[::3] <= STILL * size))
+        size = max(p.units.rate, float(np.abs(before.reshape(-1, 3) / p.levers[:, None]).max())) * p.levers
+        touching = p.closed | ((x.gaps <= TOUCHING * p.levers) & (before[::3] <= STILL * size))
         limits = self.zeno.limits(here.t)
         v, impulses = self.collision.resolve(x, here.v, touching, limits > 0.0, here.t)
         self._note_impacts(here.t, before, impulses, limits)
         after = (x.W @ v).reshape(-1, 3)
         closed = touching & (after[:, 0] <= STILL * size)
-        if np.any((limits > 0.0) & touching & (before[::3] < -STILL)):  # a block that rocks: corners strike in turn
-            closed |= touching & (after[:, 0] <= SLOW)
+        if np.any(
+            (limits > 0.0) & touching & (before[::3] < -STILL * p.speeds)
+        ):  # a block that rocks: corners strike in turn
+            closed |= touching & (after[:, 0] <= SLOW * p.speeds)
         for i in np.flatnonzero(closed & ~p.closed):
             self._note(here.t, int(i), "open", "closed")
         for i in np.flatnonzero(p.closed & ~closed):
             self._note(here.t, int(i), "closed", "open")
         p.closed = closed
         speed = np.linalg.norm(after[:, 1:], axis=1)
-        p.sliding = closed & (p.mu > 0.0) & (speed > STILL)
+        p.sliding = closed & (p.mu > 0.0) & (speed > STILL * p.speeds)
         p.direction[p.sliding] = after[p.sliding, 1:] / speed[p.sliding][:, None]
         found = self.settled(here.t, here.q, v)
         return found, self._heat(x, here, found.v, impulses)
@@ -91,8 +93,8 @@ class Switch:
 
     def _note_impacts(self, t: float, before: Array, impulses: Array, limits: Array) -> None:
         massless = self.collision.massless
-        for i in np.flatnonzero((impulses[::3] > 0.0) | (massless & (before[::3] < -STILL))):
-            if before[3 * i] < -STILL:
+        for i in np.flatnonzero((impulses[::3] > 0.0) | (massless & (before[::3] < -STILL * self.phase.speeds))):
+            if before[3 * i] < -STILL * self.phase.speeds[i]:
                 self.zeno.struck(int(i), t, bool(limits[i] > 0.0 or massless[i]))
                 self._note(t, int(i), "open", "impact")
             if limits[i] > 0.0:
@@ -142,8 +144,8 @@ class Switch:
     def _must_change(self, found: ModeMotion, held: ModeMotion) -> tuple[Array, Array]:
         """Return who opens and who begins to slide: by the laws, or by the forces that going on would take."""
         p = self.phase
-        pull = WEAK * (1.0 + float(np.abs(held.r).max(initial=0.0)))
-        noise = OPENING * (1.0 + float(np.abs(found.a).max(initial=0.0)))
+        pull = WEAK * (p.units.force + float(np.abs(held.r).max(initial=0.0)))
+        noise = opening(p, found.a)
         force, apart, needed = (each.reshape(-1, 3) for each in (found.r, found.contact, held.r))
         opened = p.closed & (force[:, 0] <= pull) & ((apart[:, 0] > noise) | (needed[:, 0] < -pull))
         friction = np.linalg.norm(force[:, 1:], axis=1)
@@ -160,7 +162,7 @@ class Switch:
         rate = x.W[::3] @ (v - still.T @ (still @ v))
         stays = p.limbs.seen_by(x.M, x.A, x.W) & (rate < 0.0)
         for i in np.flatnonzero(opened & stays):
-            if held.r[3 * i] < -CLINGS * (1.0 + np.abs(held.r).max()):
+            if held.r[3 * i] < -CLINGS * (p.units.force + np.abs(held.r).max()):
                 raise SolvabilityError(CLINGING.format(name=self.pairs[i].name, t=t, force=-held.r[3 * i]))
         return ~stays
 
@@ -169,7 +171,7 @@ class Switch:
         p = self.phase
         u = (here.motion.x.W @ here.v).reshape(-1, 3)[:, 1:]
         size = np.linalg.norm(u, axis=1)
-        moving = p.sliding & (size > STILL)
+        moving = p.sliding & (size > STILL * p.speeds)
         p.direction[moving] = u[moving] / size[moving][:, None]
 
     def modes(self, motion: Any) -> Array:

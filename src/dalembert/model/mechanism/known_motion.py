@@ -251,7 +251,7 @@ class InverseDynamics:
         """Return the same with answers of samples that the kernel declined, found by singular values."""
         declined = np.flatnonzero(np.asarray(self.status).reshape(-1) == Status.DECLINED)
         examined = self.mechanism.names and self.mechanism.nv <= LARGEST_SURVEYED
-        if not (declined.size and examined and self._passive.size):
+        if not (declined.size and examined):
             return self
         known = self._motion
         tau, lam = (np.array(x).reshape(len(known.q), -1) for x in (self.tau, self.multipliers))
@@ -268,7 +268,9 @@ class InverseDynamics:
         """Return tau, multipliers and status of one sample, or None where fewer digits are certain than it takes.
 
         With f = M a + bias, passive coordinates p and driven ones d: A_p^T lam = -f_p has the least solution lam_0 and
-        the solutions lam_0 + N z; z makes f_d + A_d^T lam, the motors' forces, least, and is the least that does.
+        the solutions lam_0 + N z; z makes f_d + A_d^T lam, the motors' forces, least, and is the least that does. The
+        rank of A_d^T N is that of A less that of A_p, as what A^T takes to zero A_p^T does, too: rows that are tilted
+        within the model's digits count for no further one.
         """
         m, at = self.mechanism, self._motion
         q, v, a, t = at.q[k], at.v[k], at.a[k], float(at.t[k])
@@ -277,14 +279,17 @@ class InverseDynamics:
         if not all(np.isfinite(x).all() for x in (A, f)):
             return None
         samples = at.q[k][None], at.t[k][None]
-        family = multiplier_families(m, *samples, p, np.ones(1, dtype=bool), None)
-        rank = len(m.names) - int(family.dimension[0])
+        rows, one = len(m.names), np.ones(1, dtype=bool)
+        rank = rows - int(multiplier_families(m, *samples, p, one, None).dimension[0]) if p.size else 0
+        whole = rows - int(multiplier_families(m, *samples, np.arange(m.nv), one, None).dimension[0])
         U, s, Vt = np.linalg.svd(A[:, p].T)
-        if rank and not s[rank - 1] > DOUBT * s[0]:
+        if rank and not s[rank - 1] > DOUBT * s[0]:  # eps / DOUBT: fewer than six digits
             return None
         lam = Vt[:rank].T @ ((U[:, :rank].T @ -f[p]) / s[:rank])
         missed, size = np.abs(A[:, p].T @ lam + f[p]), np.abs(A[:, p].T) @ np.abs(lam) + np.abs(f[p])
         worst, largest = float(missed.max(initial=0.0)), float(size.max(initial=0.0))
+        # rounding of 200 coordinates is up to 200^1.5 eps of the terms, 1e-12; beyond half of the digits no rounding
+        # is left that could explain it; between these nothing is said
         if worst > np.sqrt(ROUNDING) * largest:
             if singularity_in_words(m, q, t):  # beside it forces may do, which are large
                 return None
@@ -292,10 +297,15 @@ class InverseDynamics:
         if worst > ROUNDING * largest * CLEAR:
             return None
         N, d = Vt[rank:].T, np.setdiff1d(np.arange(m.nv), p)
-        lam = lam + N @ np.linalg.lstsq(A[:, d].T @ N, -(f + A.T @ lam)[d], rcond=None)[0]
+        U, s, Vt = np.linalg.svd(A[:, d].T @ N, full_matrices=False)
+        more = min(whole - rank, len(s))
+        if more > 0 and not s[more - 1] > DOUBT * s[0]:
+            return None
+        y = U[:, :more].T @ (f + A.T @ lam)[d]
+        lam = lam - N @ (Vt[:more].T @ (y / s[:more]))
         tau = np.zeros(m.nv)
         tau[d] = (f + A.T @ lam)[d]
-        certified = Status.REDUNDANT if family.dimension[0] else Status.UNIQUE
+        certified = Status.REDUNDANT if rank < rows else Status.UNIQUE
         return tau, lam, int(Status.ILL_CONDITIONED if m.rank_doubt else certified)
 
     @property

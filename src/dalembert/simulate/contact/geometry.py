@@ -356,9 +356,10 @@ def contact_size(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Arra
     lengths = [abs(float(gap)) for name, gap in zip(names, gaps, strict=False) if name in own and np.isfinite(gap)]
     lengths += [max(ball.radius, *map(abs, ball.at)) for ball in balls]
     lengths += [abs(pair.ground.offset) for pair in pairs if isinstance(pair.ground, Plane)]
-    lengths += [float(np.ptp(x)) for pair in pairs if isinstance(f := pair.ground, Heightfield) for x in (f.x, f.y)]
     lengths += [float(np.abs(joint.placement.position).max()) for joint in mechanism.joints]
-    return max(lengths)
+    # the ground is as large as one likes: a heightfield without heights is a plane
+    fields = [pair.ground for pair in pairs if isinstance(pair.ground, Heightfield)]
+    return max(lengths) or max((float(np.ptp(x)) for field in fields for x in (field.x, field.y)), default=0.0)
 
 
 def refuse_small(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array, smallest: float) -> None:
