@@ -84,7 +84,7 @@ def test_events_of_random_systems_by_both_engines(seed):
 
 @pytest.mark.parametrize("seed", [0, 9, 15])
 def test_matrices_called_back_have_the_events_of_the_lagrangian(seed):
-    """Of 15, a contact that had just let go was found at rest again 5e-14 s later, and let go anew: 18 events for 16."""
+    """Of 15, a contact that had just let go was found at rest 5e-14 s later, and let go anew: 18 events for 16."""
     system, by_hand, start = random_system(seed)
     pair = [da.simulate(each, 3.0, *start, rtol=1e-11, atol=1e-13) for each in (system, by_hand)]
     (words, times), (other, others) = map(moved, pair)
