@@ -15,8 +15,8 @@ of Cassie's tree: the largest difference, relative to the largest entry of a mat
 iCub's mass matrix has a condition number of 1e9: there `computeABADerivatives` is off by 1.4e-8 from differences of 50
 digits, this one by 3e-12, so that 1e-8 is no measure of agreement for it.
 
-On the GPU inputs are there
-already; times are the median of repeated launches, errors those of the first samples against the CPU.
+On the GPU inputs are there already; times are the median of repeated launches, errors those of the first samples
+against the CPU.
 """
 
 from __future__ import annotations
