@@ -278,7 +278,7 @@ class Variation:
                 rows = ", ".join(name for name, has in zip(m.names, m.holonomic, strict=True) if not has)
                 raise UnsupportedError(
                     f"q0 of a mechanism with constraints on velocities alone ({rows}): which starts are its neighbours "
-                    "is not settled; v0 and parameters are. A Point that is held at a place (at=...) is a constraint on q"
+                    "is not settled; v0 and parameters are. A Point that is held at a place (at=...) is one on q"
                 )
             kernel = m.compile("impact_derivatives")
             state = (self.run.q[0], self.run.v[0], np.zeros(len(m.names)), self.run.t[:1])
