@@ -274,7 +274,8 @@ class LargeSystem(RowState):
         load, present = (need, tau, c), self.all_rows if present is None else present
         out = (np.empty(len(tau)), np.empty(len(c))) if out is None else out
         answer = self._certain(values, load, present, free, out)
-        if answer.status is Status.REDUNDANT and self.doubtful:
+        # rows that may be the tilt of axes neither hold for certain nor contradict each other
+        if self.doubtful and answer.status in (Status.REDUNDANT, Status.INCONSISTENT):
             return answer._replace(status=Status.ILL_CONDITIONED)
         return answer
 
