@@ -24,7 +24,7 @@ from dalembert.model.joints import KINDS
 from dalembert.model.requests import requests
 from dalembert.simulate.contact.shapes import Contact, ContactPair, Heightfield, Plane, Sphere, pairs_of
 from dalembert.simulate.equations.codes import _kernel, _traced
-from dalembert.simulate.limits import DEEP
+from dalembert.simulate.limits import DEEP, TOUCHING
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -357,9 +357,10 @@ def contact_size(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Arra
     lengths += [max(ball.radius, *map(abs, ball.at)) for ball in balls]
     lengths += [abs(pair.ground.offset) for pair in pairs if isinstance(pair.ground, Plane)]
     lengths += [float(np.abs(joint.placement.position).max()) for joint in mechanism.joints]
-    # the ground is as large as one likes: a heightfield without heights is a plane
+    # the ground is as large as one likes (a heightfield without heights is a plane), unless nothing else has a size
     fields = [pair.ground for pair in pairs if isinstance(pair.ground, Heightfield)]
-    return max(lengths) or max((float(np.ptp(x)) for field in fields for x in (field.x, field.y)), default=0.0)
+    wide = max((float(np.ptp(x)) for field in fields for x in (field.x, field.y)), default=0.0)
+    return max(lengths) if max(lengths) > TOUCHING * wide else wide
 
 
 def refuse_small(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array, smallest: float) -> None:
