@@ -117,3 +117,25 @@ def test_an_indefinite_mass_that_vanishes_on_an_admissible_motion_is_refused():
     assert K.diagnose().massless_motions == ("q1",)
     with pytest.raises(SolvabilityError, match="moves no mass"):
         K.solve([3.0, 3.0, -3.0])
+
+
+@pytest.mark.parametrize("second", [[0, 0, 0], [1, 0, 0]], ids=["zero", "twice"])
+def test_a_rank_that_rows_do_not_have_is_in_doubt(second):
+    """Data are finite, and nothing overflows: what is wrong is the rank that was given."""
+    solution = KKT(np.eye(3), [[1, 0, 0], second], rank=2).solve([1, 2, 3], [-1, -second[0]])
+    assert solution.status is Status.ILL_CONDITIONED
+    assert np.isfinite(solution.acceleration).all()
+    assert "rank is known as 2" in solution.system.diagnose().doubt
+
+
+def test_rows_that_only_the_metric_tells_apart_are_in_doubt():
+    """In units of powers of two a coupled mass hides what its square root shows: ill conditioned, not infinite."""
+    rng, refused = np.random.default_rng(5551), 0
+    for _ in range(400):
+        root, units = rng.normal(size=(3, 3)), 10.0 ** rng.uniform(-3, 3, 3)
+        M = (root @ root.T + np.eye(3)) * np.outer(units, units)
+        A = rng.normal(size=(3, 2)) @ rng.normal(size=(2, 3)) * 10.0 ** rng.uniform(-6, 6, (3, 1)) * units
+        A[:, 1] = np.abs(A).max(axis=1) * rng.normal(size=3) * 1e-16
+        solution = KKT(M, A).solve(units * rng.normal(size=3), -A @ rng.normal(size=3))
+        refused += solution.status is Status.ILL_CONDITIONED
+    assert refused > 100

@@ -13,7 +13,7 @@ import pytest
 import dalembert as da
 from dalembert.large.block_system import LargeSystem
 from dalembert.large.motion_functions import large_system
-from tests.simulate.overconstrained import GRAVITY, bennett_frames, hinge_loop
+from tests.simulate.overconstrained import GRAVITY, bennett_frames, hinge_loop, parallelogram
 
 BENNETT = bennett_frames(1.0, 0.6, np.sin(1.3) / np.sin(0.6), 1.3, 1.1)
 UP, DOWN = np.cos(0.9), np.sin(0.9)
@@ -148,3 +148,35 @@ def test_large_mechanisms_call_doubtful_rows_no_contradiction(tilt):
         acceleration, status = answer(route, m)
         assert status == da.Status.ILL_CONDITIONED
         np.testing.assert_allclose(acceleration, answer("forward", m)[0], rtol=0, atol=1e-10)
+
+
+@pytest.mark.parametrize("kind", ["point", "revolute", "line"])
+def test_beside_a_flat_parallelogram_no_row_loses_a_part_of_itself(kind):
+    """A row that fades there is as small as rounding of other entries: all of it counts, or none, to the last digit.
+
+    One degree of freedom in closed form: a motion of all cranks alike, the coupler does not turn.
+    """
+    m = parallelogram("point" if kind == "line" else kind)[0]
+    if kind == "line":
+        loop = da.PointOnLine("coupler", "crank 1", placement=(2, 0, 0), at=(1, 0, 0), axis=(0, 0, 1))
+        m = replace(m, constraints=()).constrain(loop)
+    way = np.zeros(m.nv)
+    for name, sign in (("foot 0", 1.0), ("foot 1", 1.0), ("head", -1.0)):
+        way[m.index_v(name)] = sign
+    angles = np.concatenate([np.linspace(1.0, 3.0, 41) * 1e-14, 10.0 ** np.linspace(-13.4, -2, 20)])
+    tau = np.array([1.0, -2.0, 3.0])
+    inertia, weight = 2 * (1 / 12 + 1 / 4) + 2.0, 9.81 * 3.0
+    expected = (way @ tau - weight * np.cos(angles)) / inertia
+    states = angles[:, None] * way, 0.8 * np.tile(way, (len(angles), 1)), np.tile(tau, (len(angles), 1))
+    answer = m.forward(*states)
+    size = np.linalg.norm(m.jacobian(states[0]), axis=2)
+    faded = np.sort(size, axis=1)[:, -2] == 0.0
+    assert not faded[angles > 1.5e-14].any()
+    alone = [m.solve(*(x[k] for x in states)) for k in range(0, len(angles), 3)]
+    assert all(one.ok for one in alone)
+    for found, where in (
+        (answer.acceleration, np.arange(len(angles))),
+        (np.array([one.acceleration for one in alone]), np.arange(0, len(angles), 3)),
+    ):
+        moving = ~faded[where]
+        np.testing.assert_allclose(found[moving], expected[where][moving, None] * way, rtol=1e-5)

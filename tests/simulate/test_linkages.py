@@ -180,6 +180,20 @@ def test_a_body_that_flies_is_put_back_onto_its_constraints():
     assert run.position_residual.max() < 1e-12
 
 
+def test_a_disc_that_lies_flat_has_no_point_to_roll_on():
+    """Rows that are no numbers there are named, in whatever is asked; elsewhere the mechanism is what it is."""
+    b = da.Builder("coin")
+    b.body("coin", mass=1.0, inertia=(0.01, 0.01, 0.02))
+    m = b.build(base="floating").constrain(da.Rolling("coin", radius=0.2, axis=(0, 0, 1)))
+    flat, still = m.neutral(), np.zeros(6)
+    for ask in (m.solve, m.impact, m.project, m.diagnose, lambda q, v: da.simulate(m, 0.1, q, v)):
+        with pytest.raises(da.ModelError, match="'coin: contact' are not defined"):
+            ask(flat, still)
+    upright = np.r_[0.0, 0.0, 0.2, np.sqrt(0.5), 0.0, 0.0, np.sqrt(0.5)]
+    assert m.solve(upright, still).ok
+    assert m.generic_rank(None, 0.0).rank == 3
+
+
 @pytest.mark.parametrize("method", ["dop853", "dopri5"])
 @pytest.mark.parametrize("tolerance", [1e-4, 1e-7, 1e-10])
 def test_a_disc_rolls_on(method, tolerance):

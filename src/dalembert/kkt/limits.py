@@ -269,6 +269,10 @@ IDLE_DIAGONAL = 1e-14
 LEVER_ROUNDING = 64 * EPS
 """Entries of A below this part of their joint's lever are rounding: chains of tens of joints add up so much."""
 
+UNMISSED = EPS**0.5
+"""Part of a row's largest entry, each beside its lever, up to which the row does not miss another: half of its digits.
+Rows next to a singular configuration are as small as rounding of others, and lose none of their entries."""
+
 LARGEST_ROUNDING = 1e-6
 """Metres. Further than 1e8 m from the origin rounding is larger, and no reason to drop what holds a mechanism."""
 

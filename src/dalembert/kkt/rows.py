@@ -157,7 +157,8 @@ class RowStructure:
     columns, rows
         Scales G of coordinates and E of the chosen rows, powers of two.
     U1, s1, V1t
-        Singular value decomposition of the chosen rows, E A G: (r, r), (r,), (r, n).
+        Singular value decomposition of the chosen rows, E A G: (r, r), (r,), (r, n); rounding in place of zeros,
+        which are in doubt.
     """
 
     A: Float[Array, "m n"]
@@ -270,10 +271,14 @@ def row_structure(
     chosen = pivoted_rows(B - rest if truncated else B, r)
     columns, rows = row_scales(projected[chosen])
     U1, s1, V1t = np.linalg.svd(rows[:, None] * projected[chosen] * columns, full_matrices=False)
+    doubt = decision.doubt
+    if r and s1[-1] < EPS * EPS * s1[0]:  # no number tells this direction from none: it is known up to rounding
+        doubt = doubt or f"the rank is in doubt: {r} rows are counted as independent, and numbers tell fewer apart"
+        s1 = np.maximum(s1, EPS * s1[0])
     return RowStructure(
         A=projected, B=B, weights=weights, measures=metric.measures, U=U, s=s,
         rank=r, kept=decision.kept, dropped=decision.dropped, threshold=decision.threshold, rounding=decision.rounding,
-        carried=rank is not None, truncated=truncated, doubt=decision.doubt,
+        carried=rank is not None, truncated=truncated, doubt=doubt,
         chosen=chosen, columns=columns, rows=rows, U1=U1, s1=s1, V1t=V1t,
     )  # fmt: skip
 

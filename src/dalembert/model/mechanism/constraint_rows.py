@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
-from dalembert.kkt.limits import CLEAR, LARGEST_ROUNDING, LEVER_ROUNDING, TOUCHING
+from dalembert.kkt.limits import CLEAR, LARGEST_ROUNDING, LEVER_ROUNDING, TOUCHING, UNMISSED
 from dalembert.model.mechanism.calls import call, with_columns
 from dalembert.model.mechanism.precision import digits_of, in_doubt
 from dalembert.types import Array
@@ -243,13 +243,20 @@ def jacobian(mechanism: Mechanism, q: Any, t: Any) -> Array:
 
 
 def without_rounding(mechanism: Mechanism, A: Array, q: Array) -> Array:
-    """Return A, changed in place: zero where rounding is all that is left of entries that cancel."""
+    """Return A, changed in place: zero where rounding is all that is left of entries that cancel.
+
+    Next to a singular configuration a row fades, and entries of it that are rounding elsewhere are what it says: one is
+    left out with its whole row, or where the row does not miss it in half of its digits.
+    """
     levers = mechanism._levers
     far = np.abs(q[..., levers.places]).max(axis=-1, initial=levers.longest)[..., None, None]
     for rows, angular in levers.geometric:
         part = A[..., rows, :]
         lever = 1.0 if angular else np.maximum(np.abs(part).max(axis=-2, keepdims=True), far)
-        A[..., rows, :] = np.where(np.abs(part) <= np.minimum(LEVER_ROUNDING * lever, LARGEST_ROUNDING), 0.0, part)
+        limit = np.minimum(LEVER_ROUNDING * lever, LARGEST_ROUNDING)
+        sizes = np.abs(part) / np.maximum(limit, np.finfo(float).tiny)
+        size = sizes.max(axis=-1, keepdims=True, initial=0.0)
+        A[..., rows, :] = np.where((sizes <= 1.0) & ((size <= 1.0) | (sizes <= UNMISSED * size)), 0.0, part)
     known = np.asarray(np.isfinite(q).all(axis=-1))
     return np.where(known[..., None, None], A, np.nan)
 

@@ -113,20 +113,26 @@ def rows_of_rank(
     configuration a row of that rank is as small as the model's digits; only what the rank can spare is rounding.
     """
     measured = _measured(M, A, groups, digits)
-    if measured[3].any() and np.linalg.matrix_rank(measured[1], tol=ROUNDING) < rank:
-        measured = _measured(M, A, groups, ROUNDING)
+    for finer in (ROUNDING, 0.0):
+        if measured[3].any() and np.linalg.matrix_rank(measured[1], tol=ROUNDING) < rank:
+            measured = _measured(M, A, groups, finer)
     A, B, g, _ = measured
     rows, sums, _ = _dependent(B, A, drift, g, rank, digits, 0.0)
     return rows, sums
 
 
 def _measured(M: Array, A: Array, groups: Sequence[int], digits: float) -> tuple[Array, Array, Array, Array]:
-    """Return A without rows that are nothing but rounding, B, the factors g, and which rows these were."""
+    """Return A without rows that are nothing but rounding, B, the factors g, and which rows these were.
+
+    With digits of zero every row stays.
+    """
     mass = np.abs(np.diagonal(M, axis1=-2, axis2=-1))
     d = np.where(mass > 0, mass, 1.0) ** -0.5
     norms = np.linalg.norm(A * d[..., None, :], axis=-1)
     g = _group_scales(norms, groups)
-    nothing = (norms > 0) & ((norms <= ROUNDING * norms.max(axis=-1, keepdims=True)) | (g * norms <= digits))
+    nothing = (norms > 0) & (
+        (norms <= min(ROUNDING, digits) * norms.max(axis=-1, keepdims=True)) | (g * norms <= digits)
+    )
     A, norms = np.where(nothing[..., None], 0.0, A), np.where(nothing, 0.0, norms)
     g = _group_scales(norms, groups)
     B = g[..., None] * A * d[..., None, :]

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from dalembert.errors import SolvabilityError
+from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import (
     BUILT,
     CLEAR,
@@ -311,8 +311,16 @@ class RankSurvey:
         self.definite = True
 
     def matrices(self, q: Array) -> tuple[Array, Array]:
-        """Return M and A."""
-        return np.atleast_2d(self.m.mass_matrix(q, self.t)), np.asarray(self.m.jacobian(q, self.t))
+        """Return M and A; `ModelError` where rows are not defined."""
+        A = np.asarray(self.m.jacobian(q, self.t))
+        undefined = [name for name, row in zip(self.m.names, A, strict=True) if not np.isfinite(row).all()]
+        if undefined:
+            names = ", ".join(map(repr, undefined[:3]))
+            raise ModelError(
+                f"the rows {names} are not defined in this configuration (a disc that lies flat has no point to roll "
+                "on, say): give another q"
+            )
+        return np.atleast_2d(self.m.mass_matrix(q, self.t)), A
 
     def rows(self, q: Array) -> tuple[Array, Array]:
         """Return L and A L^-T."""
@@ -452,7 +460,7 @@ class RankSurvey:
         """
         neutral, first = np.array(self.m.neutral(), dtype=float), None
         for q in (neutral, *self.m.random(np.random.default_rng(0), STARTS)):
-            if not np.isfinite(self.matrices(q)[1]).all():
+            if not np.isfinite(self.m.jacobian(q, self.t)).all():
                 continue
             if not any(self.m.holonomic):
                 return q
