@@ -27,6 +27,9 @@ Array = np.ndarray
 TOLERANCE = 1e-7
 """The laws hold up to this part of the data: far above the library's own 1e-10, far below any true contradiction."""
 
+NOTHING = 1e-150
+"""Newtons that are none, also where neither masses nor forces say how large forces are: their squares vanish."""
+
 ENDLESS = 1e6
 """Accelerations beyond this multiple of what data explain belong to forces that diverge."""
 
@@ -164,7 +167,7 @@ def wrong_law(case: Case, a: Array, T: Array, lam: Array, associated: bool = Fal
         return "acceleration without bound"
     accel = TOLERANCE * (scale + min(np.abs(a).max(initial=0.0), 1e2 * scale))
     pushed = case.W @ T - case.A.T @ lam
-    forces = TOLERANCE * case.force
+    forces = TOLERANCE * case.force + NOTHING
     if np.abs(case.M @ a - case.f - pushed).max() > forces * (1.0 + 1e-3 * np.abs(lam).max(initial=0.0)):
         return "equations of motion"
     u_rows, u = case.A @ a + case.drift, case.W.T @ a + case.contact_drift
