@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy.integrate import solve_ivp
 from scipy.optimize import brentq
 from scipy.spatial.transform import Rotation
 
@@ -256,3 +257,63 @@ def test_a_slider_that_closes_a_loop_rubs_as_the_same_slider_in_the_tree():
         np.testing.assert_allclose(loads[name].force[moving], sign * others[name].force[moving], atol=1e-6)
         assert loads[name].unique[moving].all()
         assert not loads[name].unique[-1].all()
+
+
+def ball_crank(cut, angle, w):
+    """Return a crank, a rod between balls and a piston on a guide through the crank's axis, with q and v."""
+    b = da.Builder("ball crank", gravity=(0, -G, 0))
+    b.body("crank", mass=1.0, center=(0.15, 0, 0), inertia=(0.002, 0.011, 0.012))
+    b.body("rod", mass=0.7, center=(0.3, 0, 0), inertia=(0.012, 0.031, 0.04))
+    b.body("piston", mass=0.4, inertia=(1e-3, 1e-3, 1e-3))
+    b.joint("A", "revolute", "world", "crank", axis=(0, 0, 1))
+    b.joint("B", "spherical", "crank", "rod", position=(0.3, 0, 0))
+    if cut == "guide":
+        b.joint("C", "spherical", "rod", "piston", position=(0.8, 0, 0))
+        b.loop("guide", "prismatic", "piston", "world", axis=(1, 0, 0))
+    else:
+        b.joint("guide", "prismatic", "world", "piston", axis=(1, 0, 0))
+        b.loop("C", "point", "rod", "piston", placement=(0.8, 0, 0))
+    m = b.build()
+    rod = -np.arcsin(0.3 * np.sin(angle) / 0.8)
+    turn = -0.3 * np.cos(angle) * w / (0.8 * np.cos(rod))
+    q, v = m.neutral(), np.zeros(m.nv)
+    values = {"A": (angle, w), "B": (rod - angle, turn - w), "C": (-rod, -turn)}
+    values["guide"] = 0.3 * np.cos(angle) + 0.8 * np.cos(rod), -0.3 * np.sin(angle) * w - 0.8 * np.sin(rod) * turn
+    for joint in m.joints:
+        x, rate = values[joint.name]
+        ball = joint.kind == "spherical"
+        q[m.index_q(joint.name)] = (0, 0, np.sin(x / 2), np.cos(x / 2)) if ball else x
+        v[m.index_v(joint.name)] = (0, 0, rate) if ball else rate
+    return m, q, v
+
+
+@pytest.mark.parametrize("cut", ["guide", "C"])
+@pytest.mark.parametrize("rtol", [1e-6, 1e-9])
+def test_a_guide_rubs_on_through_the_dead_centre(cut, rtol):
+    """The piston turns back while the crank runs on, wherever the loop is closed: SciPy has the crank's equation.
+
+    I(s) s'' + I' s'^2 / 2 = Q - F sign(x') x_s: inertia, place of the piston and height as functions of the angle s.
+    """
+    force, start, w, end = 0.5, 0.9, 5.0, 0.6
+    m, q, v = ball_crank(cut, start, w)
+    run = da.simulate(m, end, q, v, contacts=[da.JointFriction("rub", "guide", force)], rtol=rtol, atol=rtol / 100)
+    assert run.ok
+    assert [each.new for each in run.events] == ["slip+"]
+    slope = lambda s: -0.3 * np.sin(s) * (1 + 0.3 * np.cos(s) / np.sqrt(0.64 - (0.3 * np.sin(s)) ** 2))  # dx/ds
+
+    def inertia(s):
+        rod = -0.3 * np.cos(s) / np.sqrt(0.64 - (0.3 * np.sin(s)) ** 2)  # turns of the rod per turn of the crank
+        angle = -np.arcsin(0.3 * np.sin(s) / 0.8)
+        centre = 0.3j * np.exp(1j * s) + 0.3j * rod * np.exp(1j * angle)
+        return 0.012 + 0.15**2 + 0.7 * abs(centre) ** 2 + 0.04 * rod**2 + 0.4 * slope(s) ** 2
+
+    def rates(t, y, h=1e-5):
+        bend = (inertia(y[0] + h) - inertia(y[0] - h)) / (2 * h)
+        weight = G * np.cos(y[0]) * (1.0 * 0.15 + 0.7 * 0.3 * (1 - 0.3 / 0.8))
+        return [y[1], (-weight - bend * y[1] ** 2 / 2 - force * np.sign(slope(y[0])) * slope(y[0])) / inertia(y[0])]
+
+    turns, y = run.events[0].time, [start, w]
+    assert abs(run.q[-1, m.index_q("A")][0]) > np.pi
+    for first, last in ((0.0, turns), (turns, end)):
+        y = solve_ivp(rates, (first, last), y, rtol=1e-10, atol=1e-12).y[:, -1]
+    np.testing.assert_allclose((run.q[-1, m.index_q("A")][0], run.v[-1, m.index_v("A")][0]), y, rtol=20 * rtol)

@@ -240,3 +240,38 @@ def test_a_file_of_peaks_has_the_peaks(rocker, tmp_path):
         peak = loads.peak(line[0])
         assert (float(line[1]), float(line[2])) == (peak.force, peak.force_time)
         assert float(line[5]) == loads.equivalent_load(line[0])
+
+
+@pytest.mark.parametrize("method", ["dop853", "moreau"])
+def test_pictures_name_the_components_that_are_open(method):
+    """What a hinge shares with a weld is all that it bears, and with a plane that guides the leaf what is across it."""
+    step = {"step": 1e-2} if method == "moreau" else {}
+    for kind, force in (("weld", "force"), ("planar", "force z")):
+        b = da.Builder("leaf")
+        b.body("leaf", mass=20.0, center=(0.5, 0, 1), inertia=(7, 8.5, 1.7))
+        b.joint("hinge", "revolute", parent="world", child="leaf", axis=(0, 0, 1))
+        b.loop("guide", kind, "leaf", "world", **({} if kind == "weld" else {"axis": (0, 0, 1)}))
+        forces = da.simulate(b.build(), 0.05, method=method, **step).joint_forces
+        for what, free in (("force", force), ("moment", "moment x, y")):
+            label = forces.plot("hinge", what).axes[0].get_lines()[0].get_label()
+            assert label == f"hinge ({free} not unique)"
+    b = da.Builder("arm")
+    b.body("arm", mass=2.0, center=(0.5, 0, 0), inertia=(0.01, 0.2, 0.2))
+    b.joint("hinge", "revolute", parent="world", child="arm", axis=(0, 1, 0))
+    arm = da.simulate(b.build(), 0.05, method=method, **step).joint_forces
+    assert arm.plot().axes[0].get_lines()[0].get_label() == "hinge"  # moreau has no forces at its first sample
+
+
+def test_contacts_that_share_a_load_are_not_unique_by_name(tmp_path):
+    """A table on four legs: the legs are named with the joints, in the attribute and in the report."""
+    b = da.Builder("table")
+    b.body("table", mass=10.0, center=(0, 0, 0.7), inertia=(1, 1, 1))
+    b.joint("flight", "free", "world", "table")
+    for i, (x, y) in enumerate([(1, 0), (0, 1), (-1, 0), (0, -1)]):
+        b.frame(f"foot {i}", "table", position=(x, y, 0))
+    feet = [da.Contact(da.Sphere(f"foot {i}"), friction=0.0) for i in range(4)]
+    run = da.simulate(b.build(), 0.01, contacts=feet)
+    assert run.joint_forces.not_unique == dict.fromkeys(run.contacts, ("force z",))
+    run.report(tmp_path / "table.html")
+    page = (tmp_path / "table.html").read_text()
+    assert page.count("not unique: force z") >= 4

@@ -101,6 +101,15 @@ def negligible_level(participation: float) -> float:
     return min(max(100.0 * participation, LEAST_NEGLIGIBLE), NEGLIGIBLE)
 
 
+def open_level(noise: float) -> float:
+    """Return the part of the largest effect of null vectors that is rounding: effects above it are a choice.
+
+    `noise` is what singular values taken for zero, or rounding, have beside what was kept.
+    """
+    level = participation_level(noise)
+    return max(negligible_level(level), level)
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Consistency: whether the right sides of dependent rows agree.
 

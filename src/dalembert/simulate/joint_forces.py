@@ -142,18 +142,20 @@ class JointForceHistory(JointForces):
 
     def peaks_to_csv(self, path: str | Path) -> None:
         """Write a line per joint and contact: its peaks with their times, its steady load, what is not unique."""
+        open_ones = self.not_unique
         with Path(path).open("w", encoding="utf-8", newline="") as stream:
             writer = csv.writer(stream, lineterminator="\n")
             writer.writerow(PEAK_HEADS)
             for name, peak in self.peaks.items():
                 force, moment = self.peak_sizes[name]
-                load, free = self.equivalent_load(name), ", ".join(self._open_components().get(name, ()))
+                load, free = self.equivalent_load(name), ", ".join(open_ones.get(name, ()))
                 times = (peak.force_time if force else "", peak.moment_time if moment else "")  # zero throughout: none
                 writer.writerow((name, force, times[0], moment, times[1], load, free))
 
-    def _open_components(self) -> dict[str, tuple[str, ...]]:
-        """Return, per joint and contact that has any, the components that are open in some sample."""
-        open_ones = self.not_unique
+    @property
+    def not_unique(self) -> dict[str, tuple[str, ...]]:
+        """Per joint and contact that has any, its components that are open in some sample."""
+        open_ones = super().not_unique
         for name in self.contacts:
             free = np.array(COMPONENTS)[~self[name].unique.all(axis=0)]
             open_ones |= {name: tuple(free.tolist())} if free.size else {}
@@ -214,7 +216,7 @@ class JointForceHistory(JointForces):
         width = max((len(name) for name in self), default=5)
         head = f"{'':{width}}  {'peak force, N':>14}  {'at, s':>9}  {'peak moment, N m':>16}  {'at, s':>9}"
         head += f"  {'load, N':>10}"
-        open_ones, lines = self._open_components(), []
+        open_ones, lines = self.not_unique, []
         peaks, all_sizes = self.peaks, self.peak_sizes
         for name, peak in peaks.items():
             sizes = all_sizes[name]

@@ -342,15 +342,16 @@ def _sizes(run: Trajectory) -> list[Column]:
 
 
 def joint_force_chart(forces: JointForceHistory, names: Sequence[str] | None, what: str) -> Diagram:
-    """Return the size of forces or moments of joints over time; those that are not unique are dotted."""
+    """Return the size of forces or moments of joints over time; dotted, by name, where components are open."""
     joints = tuple(name for name in forces if forces[name].kind != "free") if names is None else tuple(names)
-    part, unit = (slice(0, 3), "N") if what == "force" else (slice(3, 6), "N m")
+    unit, open_ones = "N" if what == "force" else "N m", forces.not_unique
     lines, dotted = [], []
     for joint in joints:
-        unique = bool(forces[joint].unique[..., part].all())
-        label = joint if unique else f"{joint} (not unique)"
+        free = [word.split()[1] for word in open_ones.get(joint, ()) if word.startswith(what)]
+        part = what if len(free) == 3 else f"{what} {', '.join(free)}"
+        label = f"{joint} ({part} not unique)" if free else joint
         lines.append(Column(label, unit, np.linalg.norm(getattr(forces[joint], what), axis=1)))
-        dotted += [] if unique else [label]
+        dotted += [label] if free else []
     return Diagram(f"joint {what}", unit, tuple(lines), (forces.t,) * len(lines), dotted=tuple(dotted))
 
 

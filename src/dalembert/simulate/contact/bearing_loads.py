@@ -33,7 +33,7 @@ from dalembert.kkt.limits import CERTAIN, EPS
 from dalembert.model.mechanism.bearing_friction import Bearing, refuse_open_loads
 from dalembert.model.mechanism.transmissions import loop_motions
 from dalembert.simulate.contact.load_response import LoadResponse
-from dalembert.simulate.contact.resting_together import RubbingTogether
+from dalembert.simulate.contact.resting_together import RubbingTogether, level_of_shares
 from dalembert.simulate.contact.shapes import Heightfield
 from dalembert.types import Array
 
@@ -46,9 +46,6 @@ ADVICE = (
     "load is unique, or leave this friction out"
 )
 """What to do about loads of which redundant constraints leave open how they are shared."""
-
-OPEN_LOAD = 1e-9
-"""Part of the largest load of a unit force that forces which contacts share in several ways may add to a bearing."""
 
 
 @dataclass(frozen=True)
@@ -237,7 +234,8 @@ class BearingLoads:
         e = Vt[:rank].T @ ((U[:, :rank].T @ right) / s[:rank, None])
         by = np.einsum("ijc,ju->iuc", x.G, columns)
         open_ones = np.einsum("iuc,ru->irc", by, Vt[rank:])
-        if np.abs(open_ones).max(initial=0.0) > OPEN_LOAD * np.abs(by).max(initial=0.0):
+        level = level_of_shares(s, rank, float(s[0]))
+        if np.abs(open_ones).max(initial=0.0) > level * np.abs(by).max(initial=0.0):
             raise SolvabilityError(
                 f"at t = {x.t:.9g} s contacts share their forces in several ways, so that the loads of bearings are "
                 "not unique: let it touch in fewer places, or leave the friction of the bearings out"

@@ -14,15 +14,12 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING
+from dalembert.kkt.limits import CERTAIN, EPS, ROUNDING, open_level
 from dalembert.model.mechanism.bearing_friction import ITERATIONS, friction_torques
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.contact.bearing_loads import ModeOfFriction
-
-AFFECTED = 1e-9
-"""Part of the largest load of a unit torque that torques shared in several ways may add to a bearing that slides."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +67,7 @@ class RubbingTogether:
         rest, by = -inverse @ self.a0[S], -inverse @ self.H[np.ix_(S, L)]
         F, G = self.F0 + np.einsum("isc,s->ic", self.G[:, S], rest), self.G.copy()
         G[:, L] += np.einsum("isc,sl->ilc", self.G[:, S], by)
-        self._refuse_shares(L, S, Vt[rank:])
+        self._refuse_shares(L, S, Vt[rank:], level_of_shares(s, rank, float(free[0])))
         tau = self._sliding(L, signs, F, G)
         if rank == S.size:
             return F + np.einsum("ilc,l->ic", G[:, L], tau)
@@ -116,11 +113,14 @@ class RubbingTogether:
             )
         return tau
 
-    def _refuse_shares(self, L: Array, S: Array, null: Array) -> None:
-        """Refuse those at rest whose shares of the torque, N, change the load of one that slides."""
+    def _refuse_shares(self, L: Array, S: Array, null: Array, rounding: float) -> None:
+        """Refuse those at rest whose shares of the torque, N, change the load of one that slides.
+
+        `rounding` is the part of the largest load of a unit torque that the null vectors may add by it.
+        """
         places = [k for k, i in enumerate(self.loaded) if i in L]
         share = np.abs(np.einsum("isc,rs->irc", self.G[places][:, S], null)).max(initial=0.0)
-        if share > AFFECTED * np.abs(self.G).max(initial=0.0):
+        if share > rounding * np.abs(self.G).max(initial=0.0):
             names, others = (", ".join(repr(self.names[i]) for i in some) for some in (S, L))
             raise SolvabilityError(
                 f"at t = {self.t:.9g} s {names} rest together while {others} slide: how they share the torque is not "
@@ -150,6 +150,18 @@ class RubbingTogether:
             f"at t = {self.t:.9g} s {names} rest together, and no torques were found that fit the limits of their own "
             "loads: they may jam; smaller coefficients or radii have an answer"
         )
+
+
+def level_of_shares(s: Array, rank: int, largest: float) -> float:
+    """Return the part of the largest effect up to which null vectors, of singular values s[rank:], have none.
+
+    Rounding of the matrix, whose largest value is given, and the values taken for zero tilt them by this over the least
+    value that was kept.
+    """
+    if not rank:
+        return open_level(ROUNDING)
+    dropped = float(s[rank]) if rank < s.size else 0.0
+    return open_level(max(ROUNDING * largest, dropped) / float(s[rank - 1]))
 
 
 def holding_torques(H: Array, a0: Array, limits: Array) -> Array:

@@ -23,6 +23,7 @@ from dalembert.simulate.contact.memory import (
     ENERGY_BEFORE,
     EVENT_TOLERANCE,
     FIRST,
+    FIXED_STEP,
     FORCE_UNIT,
     FRICTION_SUM,
     GAIN,
@@ -45,6 +46,7 @@ from dalembert.simulate.contact.memory import (
     TIME_SCALE,
     TRANSITION,
     WHO,
+    H,
     T,
 )
 from dalembert.simulate.contact.mode_loops import motion, opening, still
@@ -56,6 +58,7 @@ from dalembert.simulate.limits import (
     AT_REST,
     CLINGS,
     LEFT_TO_LIMIT,
+    LOST_AT_REST,
     SAME_INSTANT,
     SLOW,
     STILL,
@@ -366,6 +369,33 @@ def rest(w, t):
 
 
 @nested
+def turns_back(w, i):
+    """Return whether a contact that slid passes through rest while the system moves on, at the last terms.
+
+    Its row vanishes there beside the others (a slider at the dead centre of its crank), and the state is as near to
+    that place as the step is accurate: held, the row would stop all that moves. What comes to rest has lost its
+    velocity on the way, v = a h in the step: what is left of it is small beside that.
+    """
+    slides, M = flags(w, AT.slides), matrix(w, AT.M)
+    v, q0, v0 = vector(w, AT.v), vector(w, AT.q0), vector(w, AT.v0)
+    acceleration, limits, clock = vector(w, AT.acceleration), vector(w, AT.limits), vector(w, AT.clock)
+    calls = whole_matrix(w, AT.calls)
+    h = limits[FIXED_STEP] if limits[FIXED_STEP] > 0.0 else clock[H]
+    slides[i] = False
+    choose(w)
+    code = project(w, clock[T])
+    slides[i] = True
+    lost = gained = 0.0
+    for j in range(v.size):
+        for o in range(v.size):
+            lost += (v[j] - v0[j]) * M[j, o] * (v[o] - v0[o])
+            gained += acceleration[j] * M[j, o] * acceleration[o] * h * h
+    set_state(w, q0, v0)
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    return code == SOUND and lost > LOST_AT_REST**2 * gained
+
+
+@nested
 def do_change(w):
     """Let those come to rest whose sliding has ended; open, and let slide, what must; return how it ended."""
     q0, v0, time = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.time)
@@ -390,6 +420,9 @@ def do_change(w):
                 continue
             if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(still(w, i), TURNED_AWAY * terms_of(w, i)):
                 continue  # its path has turned by a right angle: it slides on
+            if tangents[i] == 1 and turns_back(w, i):
+                direction[i, 0], direction[i, 1] = -direction[i, 0], -direction[i, 1]
+                continue
             slides[i], arrived = False, True
     # those that let go although nothing is seen of it yet
     for i in range(k):

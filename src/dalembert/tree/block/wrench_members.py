@@ -27,7 +27,7 @@ import numpy as np
 
 from dalembert.kkt.expressions.probing import rows_of_rank
 from dalembert.kkt.expressions.scalars import mul, neg, sub, total
-from dalembert.kkt.limits import EPS, ROUNDING, negligible_level, participation_level
+from dalembert.kkt.limits import EPS, ROUNDING, open_level
 from dalembert.model.mechanism.member_choice import DETERMINED, compliances, even_roots, length_of
 from dalembert.status import Status
 from dalembert.tree.block.conditioning import closed_configurations
@@ -164,5 +164,4 @@ def _rounding_share(setting: Tracing) -> float:
     """Return the part of a member that is rounding, from the place where the mechanism's rank is clearest."""
     rank = setting.mechanism.generic_rank()
     rounding = ROUNDING / EPS * setting.limits.eps
-    noise = participation_level(max(rounding, rank.dropped) / max(rank.kept, EPS))
-    return max(negligible_level(noise), noise)
+    return open_level(max(rounding, rank.dropped) / max(rank.kept, EPS))
