@@ -299,7 +299,10 @@ def test_a_guide_rubs_on_through_the_dead_centre(cut, rtol):
     run = da.simulate(m, end, q, v, contacts=[da.JointFriction("rub", "guide", force)], rtol=rtol, atol=rtol / 100)
     assert run.ok
     assert [each.new for each in run.events] == ["slip+"]
-    slope = lambda s: -0.3 * np.sin(s) * (1 + 0.3 * np.cos(s) / np.sqrt(0.64 - (0.3 * np.sin(s)) ** 2))  # dx/ds
+
+    def slope(s):
+        """Return dx/ds of the piston."""
+        return -0.3 * np.sin(s) * (1 + 0.3 * np.cos(s) / np.sqrt(0.64 - (0.3 * np.sin(s)) ** 2))
 
     def inertia(s):
         rod = -0.3 * np.cos(s) / np.sqrt(0.64 - (0.3 * np.sin(s)) ** 2)  # turns of the rod per turn of the crank

@@ -281,8 +281,8 @@ AT_REST = 1e-11
 """Relative velocities up to this part of what they are summed from are zero where contacts come to rest together."""
 
 LOST_AT_REST = 0.01
-"""Part of the velocity that accelerations make in a step up to which the velocity left of what comes to rest is error:
-ten times the part that the loosest tolerance, 1e-3, allows. A system that moves on beside a row that vanishes has all."""
+"""Part of the velocity that accelerations make in a step up to which velocity that is left at rest is error: ten times
+what the loosest tolerance, 1e-3, allows. A system that moves on beside a row that vanishes has all of its velocity."""
 
 REST_DIRECTION = 1e-9
 """Part of the velocity before, which stands for that of a plane that has come to rest within a fixed step."""
