@@ -88,7 +88,7 @@ def test_solve_at_a_state_that_is_given(hopper, capsys):
     [
         (("--pose", "crouching"), "did you mean 'crouch'?"),
         (("--foot", "feet"), "there is no frame 'feet'"),
-        (("--foot", "foot:x"), "name=number"),
+        (("--foot", "foot:x"), "'x' is not a radius in metres"),
         (("--start", "slid=1"), "did you mean 'slide'?"),
         (("--start", "slide=0.2"), "'slide upper' by 0.3"),
         (("--hold", "80"), "STIFFNESS,DAMPING"),

@@ -460,6 +460,7 @@ class ContactRunner:
         from dalembert.simulate.contact.equations import law_function
         from dalembert.simulate.contact.friction_loops import OTHER
         from dalembert.simulate.contact.geometry import refuse_small
+        from dalembert.simulate.limits import SMALLEST_IN_CONTACT
         from dalembert.simulate.contact.shapes import Heightfield
 
         m, s = self.batch.system, self.batch.session
@@ -477,7 +478,7 @@ class ContactRunner:
             if holds:
                 raise UnsuitedError(reason)
         if several:
-            refuse_small(m, s.extra.get("contacts"), [], np.zeros(0))
+            refuse_small(m, s.extra.get("contacts"), [], np.zeros(0), SMALLEST_IN_CONTACT)
 
     def run(self, starts: Starts, verdict: Array, short: bool = False) -> Iterator[FinishedRuns]:
         """Make runs and yield those that reached their end."""
