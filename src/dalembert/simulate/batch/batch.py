@@ -460,8 +460,8 @@ class ContactRunner:
         from dalembert.simulate.contact.equations import law_function
         from dalembert.simulate.contact.friction_loops import OTHER
         from dalembert.simulate.contact.geometry import refuse_small
-        from dalembert.simulate.limits import SMALLEST_IN_CONTACT
         from dalembert.simulate.contact.shapes import Heightfield
+        from dalembert.simulate.limits import SMALLEST_IN_CONTACT
 
         m, s = self.batch.system, self.batch.session
         several = s.extra.get("contacts") or ()
