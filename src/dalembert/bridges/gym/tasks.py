@@ -201,7 +201,7 @@ def cassie_legs() -> EnvTask:
         return q, np.array([mechanism.project(hanging, v)[1] for v in rng.uniform(-0.1, 0.1, (n, mechanism.nv))])
 
     def beyond(q: Array, v: Array) -> Array:
-        return (np.abs(q[:, at]) > 2.6).any(axis=1)
+        return np.abs(q[:, at]).max(axis=1) > 2.6
 
     limits = [CASSIE_MOTORS[name.split("-")[1]] for name in driven]
     return EnvTask(mechanism, driven, limits, observe, reward, start, beyond, substeps=80, horizon=250)
