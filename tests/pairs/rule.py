@@ -30,11 +30,11 @@ REASONS = {
 """By short name: what the message must say, and the words of the page."""
 
 
-HEAD = """Parts that are right alone may be wrong where they meet. So one small system, a slider over a foot that
-strikes a floor, rubs in its guide, or does both, is written in three ways, with rows that are redundant and bodies
-without mass, and goes through time by every stepper. Every cell is compared with the closed form (`tests/pairs/`): it
-is right to the tolerance of its stepper, or refused by name with the reason.
-What a stepper takes: {doc}`through_time`."""
+HEAD = """\
+Parts that are right alone may be wrong where they meet. So one small system is written in three ways: a slider over a
+foot that strikes a floor, rubs in its guide, or does both. Its rows are redundant and some of its bodies have no
+mass. It goes through time by every stepper. Every cell is compared with the closed form (`tests/pairs/`): it is right
+to the tolerance of its stepper, or refused by name with the reason. What a stepper takes: {doc}`through_time`."""
 
 
 def refusal(motion: str, answers: str, written: str, stepper: str) -> str:

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from itertools import pairwise
 
+import casadi as ca
 import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.friction import ExpressionLaw
 from dalembert.simulate.contact import Contact, Sphere
 from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.shapes import pairs_of
@@ -107,3 +109,16 @@ def test_certificates_are_stored(tmp_path):
     loaded = da.Trajectory.load(tmp_path / "run.h5")
     assert [str(each) for each in loaded.impacts] == [str(each) for each in run.impacts]
     assert loaded.impacts[0].impulses["ball-ground"][2] == run.impacts[0].impulses["ball-ground"][2] > 0.0
+
+
+@pytest.mark.parametrize("impact", ["newton", "poisson"])
+@pytest.mark.parametrize("law", [0.2, "expression"])
+def test_laws_of_friction_act_in_impacts_of_both_kinds(law, impact):
+    """A point mass at (0, 1) m strikes a floor askew: friction takes mu (1 + e) of the normal speed from its slip."""
+    q, v, s = ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("s")
+    mu = 0.2 if law == 0.2 else ExpressionLaw(s, 0.2 + 0.0 * s, 0.2)
+    floor = da.Unilateral("floor", v[0], mu, gap=q[1], restitution=0.5, impact=impact)
+    L = da.Lagrangian(q, v, kinetic=ca.dot(v, v) / 2, potential=9.81 * q[1], unilateral=[floor])
+    run = da.simulate(L, 0.6, [0.0, 1.0], [3.0, 0.0])
+    fall = np.sqrt(2 * 9.81)
+    np.testing.assert_allclose(run.v[-1, 0], 3.0 - 0.2 * 1.5 * fall, rtol=1e-8)

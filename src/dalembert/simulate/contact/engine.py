@@ -511,7 +511,7 @@ class ContactEngine:
         u = np.array([w.velocity[a] for a in full])
         e = np.where(w.missed[1:][index] > 0.0, 0.0, c.restitution[index])
         law = ["poisson" if c.poisson[i] else "newton" for i in index]
-        answer = impact_impulses(G, u, np.asarray(c.law_numbers[index, 0]), e, law)
+        answer = impact_impulses(G, u, np.array(w.cone_mu[:contacts]), e, law)
         for a, o in enumerate(full):
             if o in place:
                 w.cone_r[place[o]] = answer.r[a]
