@@ -9,8 +9,7 @@ import { OrbitControls } from 'three/addons/controls/OrbitControls.js';
 import { toCreasedNormals } from 'three/addons/utils/BufferGeometryUtils.js';
 
 const $ = (id) => document.getElementById(id);
-const UNIQUE = 0x1a9850, FAMILY = 0xe08214, CONTACT = 0x2166ac, PICKED = 0x3a2f00;
-const LINES = ['#2166ac', '#e08214', '#1a9850', '#762a83', '#b2182b', '#4d4d4d'];
+const PICKED = 0x3a2f00;
 const DASHES = [[], [7, 4], [2, 3], [9, 3, 2, 3], [], [7, 4]];   // lines that lie on each other are seen, and told apart without colours
 const Y = new Vector3(0, 1, 0), Z = new Vector3(0, 0, 1);
 
@@ -42,7 +41,7 @@ class Helix extends Curve {
 }
 
 async function main() {
-  const data = window.DALEMBERT_DATA, head = data.head, arrays = {}, buffer = await inflate(data.body);
+  const data = window.DALEMBERT_DATA, head = data.head, colors = head.colors, arrays = {}, buffer = await inflate(data.body);
   const types = { f4: Float32Array, u4: Uint32Array, u2: Uint16Array, i2: Int16Array, u1: Uint8Array };
   for (const [name, type, offset, count] of head.arrays) arrays[name] = new types[type](buffer, offset, count);
   const t = arrays.t, n = t.length, still = n < 2, span = still ? 1 : t[n - 1] - t[0];
@@ -126,7 +125,7 @@ async function main() {
 
   // forces -------------------------------------------------------------------------------------------------------------
   const arrows = head.forces.map((force) => {
-    const material = new MeshBasicMaterial({ color: { contact: CONTACT, unique: UNIQUE, family: FAMILY }[force.kind], transparent: true, opacity: force.kind === 'family' ? 0.75 : 0.92, depthTest: false });
+    const material = new MeshBasicMaterial({ color: colors.forces[force.kind], transparent: true, opacity: force.kind === 'family' ? 0.75 : 0.92, depthTest: false });
     const r = head.scale * 0.0085, shaft = new Mesh(new CylinderGeometry(r, r, 1, 14).translate(0, 0.5, 0), material), tip = new Mesh(new ConeGeometry(2.8 * r, 6.5 * r, 20).translate(0, 3.25 * r, 0), material);
     const group = new Group(); group.add(shaft, tip); shaft.renderOrder = tip.renderOrder = 10; scene.add(group);
     return { group, shaft, tip, r };
@@ -160,7 +159,7 @@ async function main() {
       group.position.set(value(row, k, u), value(row + 1, k, u), value(row + 2, k, u)); group.quaternion.setFromUnitVectors(Y, vector.normalize());
       const cone = Math.min(6.5 * r, 0.6 * length); point.scale.setScalar(cone / (6.5 * r)); shaft.scale.y = Math.max(length - cone, 1e-9); point.position.y = length - cone;
     });
-    rings.forEach(({ mesh }, i) => mesh.material.color.setHex(arrays.unique[i * n + k] ? UNIQUE : FAMILY));
+    rings.forEach(({ mesh }, i) => mesh.material.color.set(colors.forces[arrays.unique[i * n + k] ? 'unique' : 'family']));
   };
   let showForces = true, playing = !still && !/[#&]paused/.test(location.hash), time = t[0], speed = 1, dirty = true, last = null, frames = 0, picked = -1;
   const box = new Box3();
@@ -197,9 +196,9 @@ async function main() {
     c.textAlign = 'right'; c.textBaseline = 'middle'; for (const y of ticks(lo, hi, 4)) { c.beginPath(); c.moveTo(edge.l, V(y)); c.lineTo(w - edge.r, V(y)); c.stroke(); c.fillText(y, edge.l - 5, V(y)); }
     c.textAlign = 'center'; c.textBaseline = 'top'; for (const x of ticks(t[0], t[n - 1], w > 600 ? 10 : 5)) c.fillText(`${x} s`, X(x), h - edge.b + 5);
     c.setLineDash([3, 3]); c.strokeStyle = dark ? '#667' : '#99a'; for (const e of head.events) { c.beginPath(); c.moveTo(X(e), edge.t); c.lineTo(X(e), h - edge.b); c.stroke(); } c.setLineDash([]);
-    ys.forEach((y, i) => { c.strokeStyle = LINES[i % 6]; c.lineWidth = 1.6; c.setLineDash(DASHES[i % 6]); c.beginPath(); for (let k = 0; k < lt.length; k++) k ? c.lineTo(X(lt[k]), V(y[k])) : c.moveTo(X(lt[k]), V(y[k])); c.stroke(); });
+    ys.forEach((y, i) => { c.strokeStyle = colors.lines[i % colors.lines.length]; c.lineWidth = 1.6; c.setLineDash(DASHES[i % 6]); c.beginPath(); for (let k = 0; k < lt.length; k++) k ? c.lineTo(X(lt[k]), V(y[k])) : c.moveTo(X(lt[k]), V(y[k])); c.stroke(); });
     let x = edge.l; c.textAlign = 'left'; lines.forEach((name, i) => {
-      c.strokeStyle = c.fillStyle = LINES[i % 6]; c.setLineDash(DASHES[i % 6]); c.beginPath(); c.moveTo(x, 8); c.lineTo(x + 24, 8); c.stroke();
+      c.strokeStyle = c.fillStyle = colors.lines[i % colors.lines.length]; c.setLineDash(DASHES[i % 6]); c.beginPath(); c.moveTo(x, 8); c.lineTo(x + 24, 8); c.stroke();
       c.fillText(name, x + 29, 2); x += c.measureText(name).width + 48;
     });
     c.setLineDash([]);

@@ -12,18 +12,9 @@ from dataclasses import dataclass, replace
 from heapq import heappop, heappush
 
 from dalembert.errors import UnsupportedError
+from dalembert.model.constraints.all_rows import LOOP_OF_JOINT
 from dalembert.model.joints import KINDS as JOINT_KINDS
 from dalembert.model.mechanism.parts import Joint, Limits, Loop
-
-LOOP_KINDS = {
-    "revolute": "revolute",
-    "continuous": "revolute",
-    "prismatic": "prismatic",
-    "universal": "universal",
-    "spherical": "point",
-    "fixed": "weld",
-    "planar": "planar",
-}
 
 
 @dataclass(frozen=True)
@@ -120,14 +111,14 @@ def _opposite(axis: tuple[float, float, float]) -> tuple[float, float, float]:
 
 def as_loop(joint: Joint) -> Loop:
     """Return a joint as the constraint that closes a loop."""
-    if joint.kind not in LOOP_KINDS:
+    if joint.kind not in LOOP_OF_JOINT:
         raise UnsupportedError(
             f"{joint.source}: a {joint.kind} joint cannot close a loop; write another joint of the loop behind it"
         )
     options = (("axis2", joint.axis2),) if joint.kind == "universal" else ()
     return Loop(
         joint.name,
-        LOOP_KINDS[joint.kind],
+        LOOP_OF_JOINT[joint.kind],
         joint.parent,
         joint.child,
         joint.placement,

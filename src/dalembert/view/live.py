@@ -14,19 +14,18 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
+from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.trajectory import Trajectory
 from dalembert.types import Array
 from dalembert.view.body_shapes import THICKNESS, Shape, along
+from dalembert.view.colors import FORCE_COLORS, LINE_COLORS, rgb
 from dalembert.view.gate import Gate
 from dalembert.view.meshes import TriangleMesh
 from dalembert.view.page import smooth_quaternions
 from dalembert.view.picture import Picture, Ring, drawable, picture_of, reaction_forces, uniqueness
 
 LOCAL = ("127.0.0.1", "localhost", "::1")
-COLORS = {"unique": (26, 152, 80), "family": (224, 130, 20), "contact": (33, 102, 172)}
-
-LINE_COLORS = ("#2166ac", "#e08214", "#1a9850", "#762a83", "#b2182b", "#4d4d4d")
 
 TURNS, COIL = 9, 0.028
 """Turns of a drawn spring, and its radius in sizes of the mechanism."""
@@ -45,9 +44,6 @@ MOST_SLIDERS = 60
 
 PLAY_RATE = 25.0
 """Frames per second of a run that plays."""
-
-SLIDING = ("revolute", "continuous", "prismatic", "helical")
-"""Joints whose coordinate is one number."""
 
 
 def serve(
@@ -127,7 +123,7 @@ class Live:
                 self._add(f"/bodies/{body.name}/{k}", shape)
         for k, ring in enumerate(scene.rings):
             owner = f"/bodies/{self.mechanism.bodies[ring.body].name}" if ring.body >= 0 else "/scenery"
-            color = COLORS["unique" if ring.unique.all() else "family"]
+            color = rgb(FORCE_COLORS["unique" if ring.unique.all() else "family"])
             self._add(f"{owner}/ring {k}", _ring(ring, size), color)
         self.arrows, self.links, self._drawn = None, None, 0
         self._sliders()
@@ -153,7 +149,7 @@ class Live:
         closed = "Joints (loops stay closed)" if m.all_constraints else "Joints"
         with self.server.gui.add_folder(closed):
             for i, joint in enumerate(m.joints):
-                if joint.kind not in SLIDING or len(self.sliders) >= MOST_SLIDERS:
+                if KINDS[joint.kind].nv != 1 or len(self.sliders) >= MOST_SLIDERS:
                     continue
                 low, high = self._limits(i)
                 start = float(np.clip(self.coordinate(joint.name), low, high))
@@ -305,7 +301,7 @@ class Live:
         unit = scene.arrow_unit
         tips = [[force.points[k], force.points[k] + unit * force.vectors[k]] for force in forces]
         points = np.array(tips, dtype=np.float32)
-        colors = np.array([COLORS[force.kind] for force in forces], dtype=np.uint8)
+        colors = np.array([rgb(FORCE_COLORS[force.kind]) for force in forces], dtype=np.uint8)
         if self.arrows is not None:
             self.arrows.points, self.arrows.colors = points, colors
             return

@@ -16,6 +16,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.types import Array
 from dalembert.view.body_shapes import Shape, along
+from dalembert.view.colors import CONTACT, FAMILY, FORCE_COLORS, LINE_COLORS, UNIQUE
 from dalembert.view.picture import Picture, values_of
 
 LEVELS = 65535
@@ -25,11 +26,11 @@ PICKED_VALUES = 20_000_000
 """Numbers of joint values that a page carries at most; beyond, picking shows names alone."""
 
 LEGEND = {
-    "unique": ('<i style="background:#1a9850"></i>', "unique reaction"),
-    "family": ('<i style="background:#e08214"></i>', "reaction that is not unique: one of many"),
-    "contact": ('<i style="background:#2166ac"></i>', "contact force"),
-    "ring": ('<i class="ring" style="border-color:#1a9850"></i>', "constraint"),
-    "redundant": ('<i class="ring" style="border-color:#e08214"></i>', "constraint with redundant rows"),
+    "unique": (f'<i style="background:{UNIQUE}"></i>', "unique reaction"),
+    "family": (f'<i style="background:{FAMILY}"></i>', "reaction that is not unique: one of many"),
+    "contact": (f'<i style="background:{CONTACT}"></i>', "contact force"),
+    "ring": (f'<i class="ring" style="border-color:{UNIQUE}"></i>', "constraint"),
+    "redundant": (f'<i class="ring" style="border-color:{FAMILY}"></i>', "constraint with redundant rows"),
     "massless": ('<i class="ghost"></i>', "massless link"),
     "ghost": ('<i style="background:#9aa3ad;opacity:.5"></i>', "other runs"),
 }
@@ -132,6 +133,7 @@ def packed(picture: Picture) -> tuple[dict[str, Any], bytes]:
     scenery = [_shape(shape, meshes) for shape in picture.drawing.ground]
     outline = picture.outline
     head = {
+        "colors": {"forces": FORCE_COLORS, "lines": LINE_COLORS},
         "title": picture.title,
         "arrays": block.table,
         "at": at,

@@ -13,9 +13,9 @@ import numpy as np
 
 from dalembert.types import Array
 from dalembert.view.body_shapes import PIN, Shape, generated
+from dalembert.view.colors import FORCE_COLORS
 from dalembert.view.picture import Connector, Force, Picture, normal_of
 
-FORCE_COLORS = {"unique": "#1a9850", "family": "#e08214", "contact": "#2166ac"}
 GROUND, SPRING, ROD = "#9aa3ad", "#6c7a89", "#7d8894"
 
 MARGIN = 0.09

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import MISSING, dataclass, fields
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -23,17 +23,45 @@ if TYPE_CHECKING:
 # Couplings and loops of a file, as the constraints they are.
 
 
-LOOPS: dict[str, tuple[Any, bool]] = {
-    "point": (Point, False),
-    "weld": (Weld, False),
-    "revolute": (Revolute, True),
-    "prismatic": (Prismatic, True),
-    "cylindrical": (Cylindrical, True),
-    "universal": (Universal, True),
-    "planar": (Planar, True),
-    "distance": (Distance, False),
+class LoopKind(NamedTuple):
+    """A kind of `Loop`.
+
+    Attributes
+    ----------
+    constraint
+        What it is.
+    has_axis
+        Whether the constraint has an axis.
+    urdf
+        The type in URDF; none where URDF has no such joint.
+    joints
+        Kinds of joints that this one is where they close a loop.
+    other_names
+        What other tools call it.
+    """
+
+    constraint: Any
+    has_axis: bool
+    urdf: str | None
+    joints: tuple[str, ...] = ()
+    other_names: tuple[str, ...] = ()
+
+
+LOOPS = {
+    "point": LoopKind(Point, False, "spherical", ("spherical",), ("ball", "connect")),
+    "weld": LoopKind(Weld, False, "fixed", ("fixed",)),
+    "revolute": LoopKind(Revolute, True, "revolute", ("revolute", "continuous"), ("hinge",)),
+    "prismatic": LoopKind(Prismatic, True, "prismatic", ("prismatic",), ("slide", "slider")),
+    "cylindrical": LoopKind(Cylindrical, True, "cylindrical"),
+    "universal": LoopKind(Universal, True, "universal", ("universal",)),
+    "planar": LoopKind(Planar, True, "planar", ("planar",)),
+    "distance": LoopKind(Distance, False, None, (), ("rod",)),
 }
-"""Per kind of `Loop` the constraint, and whether it has an axis."""
+"""Every kind of `Loop` by name."""
+LOOP_OF_JOINT = {joint: name for name, kind in LOOPS.items() for joint in kind.joints}
+"""Per kind of joint the loop that it closes."""
+LOOP_OF_NAME = LOOP_OF_JOINT | {other: name for name, kind in LOOPS.items() for other in kind.other_names}
+"""Per other name of a loop the kind it is."""
 
 
 def closing(mechanism: Mechanism) -> tuple[Constraint, ...]:
@@ -48,8 +76,9 @@ def from_coupling(coupling: Coupling) -> Constraint:
 
 def from_loop(loop: Loop) -> Constraint:
     """Return a loop as the constraint of its kind; `options` of the loop are fields of the constraint."""
-    kind, has_axis = lookup(loop.kind, LOOPS, "kind of loop", loop.source)
-    options = dict(loop.options) | ({"axis": loop.axis} if has_axis else {})
+    known = lookup(loop.kind, LOOPS, "kind of loop", loop.source)
+    kind = known.constraint
+    options = dict(loop.options) | ({"axis": loop.axis} if known.has_axis else {})
     _check_options(loop, kind, options)
     try:
         return kind(

@@ -20,6 +20,7 @@ from dalembert.model.constraints.row_algebra import (
     stacked,
     without_columns,
 )
+from dalembert.model.joints import KINDS
 from dalembert.model.limits import OPPOSITE, TINY_SQUARE
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 
@@ -30,10 +31,6 @@ if TYPE_CHECKING:
 # Single coordinates of joints: lengths and angles whose rates are velocities of the mechanism.
 
 
-SINGLE = ("revolute", "continuous", "prismatic", "helical", "universal")
-"""Kinds whose velocities are rates of lengths and angles."""
-
-
 def coordinate_index(mechanism: Mechanism, name: str, label: str) -> int:
     """Return a coordinate's place in v; one whose velocity is no rate of it is refused."""
     place = mechanism.index_v(name)
@@ -41,7 +38,7 @@ def coordinate_index(mechanism: Mechanism, name: str, label: str) -> int:
     i = int(np.searchsorted(mechanism.manifold.v_start[:-1], place.start, side="right")) - 1
     joint = mechanism.joints[i]
     count = place.stop - place.start
-    if count != 1 or joint.kind not in SINGLE:
+    if count != 1 or not (KINDS[joint.kind].straight or joint.kind == "continuous"):
         why = f"has {count} velocities" if count != 1 else f"belongs to a {joint.kind} joint, where no angle counts on"
         raise ModelError(
             f"constraint {label!r}: {name!r} is no single length or angle, it {why}; constrain frames instead (Point, "

@@ -42,6 +42,16 @@ class Kind:
         Per velocity, whether it is an angle's rate (rad/s) rather than a length's (m/s).
     unit
         Which coordinates form a vector of length one (a quaternion, a cosine and sine), if any do.
+    straight
+        Whether the coordinates are lengths and angles that count on, with the velocities as their rates.
+    axes
+        Number of axes that the joint asks for: 0, `axis`, or `axis` and `axis2`.
+    position
+        Number of first coordinates that are the position of a body.
+    urdf
+        The type in URDF; none where URDF has no such joint.
+    other_names
+        What other tools call it; asked for by such a name, the builder answers with this one.
     """
 
     name: ClassVar[str]
@@ -49,6 +59,11 @@ class Kind:
     v_names: ClassVar[tuple[str, ...]] = ("",)
     angular: ClassVar[tuple[bool, ...]] = (True,)
     unit: ClassVar[slice] = slice(0, 0)
+    straight: ClassVar[bool] = True
+    axes: ClassVar[int] = 1
+    position: ClassVar[int] = 0
+    urdf: ClassVar[str | None] = None
+    other_names: ClassVar[tuple[str, ...]] = ()
 
     @property
     def nq(self) -> int:
@@ -59,6 +74,11 @@ class Kind:
     def nv(self) -> int:
         """Number of velocities."""
         return len(self.v_names)
+
+    @property
+    def lengths(self) -> int:
+        """Number of velocities that are rates of lengths; they come first."""
+        return len(self.angular) - sum(self.angular)
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R (3, 3) and p (3,) of X_FG."""

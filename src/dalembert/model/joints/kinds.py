@@ -7,8 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from dalembert.model.joints import rotations as circle
-from dalembert.model.joints import rotations as quaternion
+from dalembert.model.joints import rotations
 from dalembert.model.joints.kind import IDENTITY, ZERO, Kind, Rows, cosine, sine, uniform
 from dalembert.model.joints.rotations import about, as_columns, column, plane, scaled
 from dalembert.model.limits import SMALL_ANGLE
@@ -28,6 +27,10 @@ class FixedJoint(Kind):
     q_names = ()
     v_names = ()
     angular = ()
+    straight = False
+    axes = 0
+    urdf = "fixed"
+    other_names = ("weld",)
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return no motion."""
@@ -46,6 +49,8 @@ class RevoluteJoint(Kind):
     """R = R(axis, q), S = [0; axis]."""
 
     name = "revolute"
+    urdf = "revolute"
+    other_names = ("hinge", "pin")
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(axis, q) and no displacement."""
@@ -65,6 +70,8 @@ class PrismaticJoint(Kind):
 
     name = "prismatic"
     angular = (False,)
+    urdf = "prismatic"
+    other_names = ("slide", "slider")
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return no rotation and the displacement axis q."""
@@ -83,6 +90,8 @@ class HelicalJoint(Kind):
     """R = R(axis, q), p = pitch q axis, S = [pitch axis; axis]."""
 
     name = "helical"
+    urdf = "screw"
+    other_names = ("screw",)
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(axis, q) and the displacement pitch q axis."""
@@ -106,6 +115,8 @@ class UniversalJoint(Kind):
     q_names = ("1", "2")
     v_names = ("1", "2")
     angular = (True, True)
+    axes = 2
+    other_names = ("cardan",)
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(axis, q1) R(axis2, q2) and no displacement."""
@@ -140,6 +151,8 @@ class ContinuousJoint(Kind):
     name = "continuous"
     q_names = ("cos", "sin")
     unit = slice(0, 2)
+    straight = False
+    urdf = "continuous"
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(axis, angle) and no displacement."""
@@ -159,19 +172,19 @@ class ContinuousJoint(Kind):
 
     def integrate(self, q: Array, v: Array) -> Array:
         """Turn by v."""
-        return circle.turn(q, v[..., 0])
+        return rotations.turn(q, v[..., 0])
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Return the angle from q0 to q1, in (-pi, pi]."""
-        return circle.between(q0, q1)[..., None]
+        return rotations.between(q0, q1)[..., None]
 
     def normalize(self, q: Array) -> Array:
         """Return q / |q|."""
-        return circle.unit_circle(q)
+        return rotations.unit_circle(q)
 
     def random(self, rng: np.random.Generator, lower: Array, upper: Array, size: tuple[int, ...]) -> Array:
         """Return angles that are uniform on the circle, whatever the limits say."""
-        return circle.at(2 * np.pi * rng.random(size))
+        return rotations.at(2 * np.pi * rng.random(size))
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -186,10 +199,14 @@ class SphericalJoint(Kind):
     v_names = ("wx", "wy", "wz")
     angular = (True, True, True)
     unit = slice(0, 4)
+    straight = False
+    axes = 0
+    urdf = "spherical"
+    other_names = ("ball",)
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(q) and no displacement."""
-        return quaternion.rotation_rows(*q), [0.0, 0.0, 0.0]
+        return rotations.rotation_rows(*q), [0.0, 0.0, 0.0]
 
     def subspace(self, joint: Joint, q: Sequence[Scalar]) -> Rows:
         """Return [0; 1]."""
@@ -197,7 +214,7 @@ class SphericalJoint(Kind):
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """Return q [v, 0] / 2."""
-        return quaternion.rate(list(q), list(v))
+        return rotations.rate(list(q), list(v))
 
     def neutral(self) -> Array:
         """Return no rotation."""
@@ -205,25 +222,25 @@ class SphericalJoint(Kind):
 
     def integrate(self, q: Array, v: Array) -> Array:
         """Return q exp(v)."""
-        return quaternion.unit_quaternion(quaternion.product(q, quaternion.exponential(v)))
+        return rotations.unit_quaternion(rotations.product(q, rotations.exponential(v)))
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Return log(q0^-1 q1), of length at most pi."""
-        return quaternion.logarithm(quaternion.unit_quaternion(quaternion.product(quaternion.conjugate(q0), q1)))
+        return rotations.logarithm(rotations.unit_quaternion(rotations.product(rotations.conjugate(q0), q1)))
 
     def normalize(self, q: Array) -> Array:
         """Return q / |q|."""
-        return quaternion.unit_quaternion(q)
+        return rotations.unit_quaternion(q)
 
     def random(self, rng: np.random.Generator, lower: Array, upper: Array, size: tuple[int, ...]) -> Array:
         """Return rotations that are uniform on SO(3), whatever the limits say."""
-        return quaternion.random_unit(rng, size)
+        return rotations.random_unit(rng, size)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
 # A plate that slides and turns on a plane: q = (x, y, cos, sin), v = (vx, vy, wz) in the child's joint frame.
 #
-# Symbols: n the plane's normal, e1, e2 its directions (`axes.plane`); for n = z they are x, y.
+# Symbols: n the plane's normal, e1, e2 its directions (`rotations.plane`); for n = z they are x, y.
 
 
 class PlanarJoint(Kind):
@@ -234,6 +251,9 @@ class PlanarJoint(Kind):
     v_names = ("x", "y", "wz")
     angular = (False, False, True)
     unit = slice(2, 4)
+    straight = False
+    position = 2
+    urdf = "planar"
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(n, angle) and x e1 + y e2."""
@@ -263,11 +283,11 @@ class PlanarJoint(Kind):
         c, s = q[..., 2], q[..., 3]
         x = q[..., 0] + c * moved[..., 0] - s * moved[..., 1]
         y = q[..., 1] + s * moved[..., 0] + c * moved[..., 1]
-        return np.concatenate([np.stack([x, y], axis=-1), circle.turn(q[..., 2:], angle)], axis=-1)
+        return np.concatenate([np.stack([x, y], axis=-1), rotations.turn(q[..., 2:], angle)], axis=-1)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Return log(q0^-1 q1) on SE(2), with an angle in (-pi, pi]."""
-        angle = circle.between(q0[..., 2:], q1[..., 2:])
+        angle = rotations.between(q0[..., 2:], q1[..., 2:])
         dx, dy = q1[..., 0] - q0[..., 0], q1[..., 1] - q0[..., 1]
         c, s = q0[..., 2], q0[..., 3]
         x, y = c * dx + s * dy, c * dy - s * dx
@@ -278,12 +298,12 @@ class PlanarJoint(Kind):
 
     def normalize(self, q: Array) -> Array:
         """Return q with (cos, sin) made unit."""
-        return np.concatenate([q[..., :2], circle.unit_circle(q[..., 2:])], axis=-1)
+        return np.concatenate([q[..., :2], rotations.unit_circle(q[..., 2:])], axis=-1)
 
     def random(self, rng: np.random.Generator, lower: Array, upper: Array, size: tuple[int, ...]) -> Array:
         """Return uniform positions within limits and uniform directions."""
         place = uniform(rng, lower[:2], upper[:2], np.zeros(2, bool), size)
-        return np.concatenate([place, circle.at(2 * np.pi * rng.random(size))], axis=-1)
+        return np.concatenate([place, rotations.at(2 * np.pi * rng.random(size))], axis=-1)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -298,10 +318,15 @@ class FreeJoint(Kind):
     v_names = ("x", "y", "z", "wx", "wy", "wz")
     angular = (False, False, False, True, True, True)
     unit = slice(3, 7)
+    straight = False
+    axes = 0
+    position = 3
+    urdf = "floating"
+    other_names = ("floating", "freeflyer")
 
     def motion(self, joint: Joint, q: Sequence[Scalar]) -> tuple[Rows, list[Scalar]]:
         """Return R(quaternion) and (x, y, z)."""
-        return quaternion.rotation_rows(*q[3:7]), list(q[:3])
+        return rotations.rotation_rows(*q[3:7]), list(q[:3])
 
     def subspace(self, joint: Joint, q: Sequence[Scalar]) -> Rows:
         """Return the identity."""
@@ -310,9 +335,9 @@ class FreeJoint(Kind):
 
     def rate(self, q: Sequence[Scalar], v: Sequence[Scalar]) -> list[Scalar]:
         """Return R v_linear and q [v_angular, 0] / 2."""
-        R = quaternion.rotation_rows(*q[3:7])
+        R = rotations.rotation_rows(*q[3:7])
         linear = [R[i][0] * v[0] + R[i][1] * v[1] + R[i][2] * v[2] for i in range(3)]
-        return linear + quaternion.rate(list(q[3:7]), list(v[3:6]))
+        return linear + rotations.rate(list(q[3:7]), list(v[3:6]))
 
     def neutral(self) -> Array:
         """Return no displacement, no rotation."""
@@ -321,22 +346,22 @@ class FreeJoint(Kind):
     def integrate(self, q: Array, v: Array) -> Array:
         """Return q exp(v) on SE(3): the body moves on a screw."""
         linear, angular = v[..., :3], v[..., 3:]
-        position = q[..., :3] + quaternion.rotate(q[..., 3:], quaternion.left_jacobian(angular, linear))
-        turned = quaternion.unit_quaternion(quaternion.product(q[..., 3:], quaternion.exponential(angular)))
+        position = q[..., :3] + rotations.rotate(q[..., 3:], rotations.left_jacobian(angular, linear))
+        turned = rotations.unit_quaternion(rotations.product(q[..., 3:], rotations.exponential(angular)))
         return np.concatenate([position, turned], axis=-1)
 
     def difference(self, q0: Array, q1: Array) -> Array:
         """Return log(q0^-1 q1) on SE(3), with a rotation vector of length at most pi."""
-        back = quaternion.conjugate(q0[..., 3:])
-        angular = quaternion.logarithm(quaternion.unit_quaternion(quaternion.product(back, q1[..., 3:])))
-        moved = quaternion.rotate(back, q1[..., :3] - q0[..., :3])
-        return np.concatenate([quaternion.left_jacobian_inverse(angular, moved), angular], axis=-1)
+        back = rotations.conjugate(q0[..., 3:])
+        angular = rotations.logarithm(rotations.unit_quaternion(rotations.product(back, q1[..., 3:])))
+        moved = rotations.rotate(back, q1[..., :3] - q0[..., :3])
+        return np.concatenate([rotations.left_jacobian_inverse(angular, moved), angular], axis=-1)
 
     def normalize(self, q: Array) -> Array:
         """Return q with its quaternion made unit."""
-        return np.concatenate([q[..., :3], quaternion.unit_quaternion(q[..., 3:])], axis=-1)
+        return np.concatenate([q[..., :3], rotations.unit_quaternion(q[..., 3:])], axis=-1)
 
     def random(self, rng: np.random.Generator, lower: Array, upper: Array, size: tuple[int, ...]) -> Array:
         """Return uniform positions within limits and rotations uniform on SO(3)."""
         place = uniform(rng, lower[:3], upper[:3], np.zeros(3, bool), size)
-        return np.concatenate([place, quaternion.random_unit(rng, size)], axis=-1)
+        return np.concatenate([place, rotations.random_unit(rng, size)], axis=-1)

@@ -10,6 +10,7 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, advised
+from dalembert.model.constraints.all_rows import LOOP_OF_NAME, LOOPS
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import (
@@ -150,32 +151,7 @@ def _refuse_cycle(joints: Sequence[Joint], reached: set[str]) -> None:
 # Put a mechanism together, part by part; every complaint names the part and where it was read.
 
 
-LOOP_KINDS = ("point", "weld", "revolute", "prismatic", "cylindrical", "universal", "planar", "distance")
-OTHER_WORDS = {
-    "ball": "point",
-    "spherical": "point",
-    "connect": "point",
-    "fixed": "weld",
-    "continuous": "revolute",
-    "hinge": "revolute",
-    "slide": "prismatic",
-    "slider": "prismatic",
-    "rod": "distance",
-}
-"""What other tools call kinds of loops."""
-
-OTHER_JOINTS = {
-    "hinge": "revolute",
-    "pin": "revolute",
-    "slide": "prismatic",
-    "slider": "prismatic",
-    "ball": "spherical",
-    "floating": "free",
-    "freeflyer": "free",
-    "screw": "helical",
-    "weld": "fixed",
-    "cardan": "universal",
-}
+OTHER_JOINTS = {other: name for name, kind in KINDS.items() for other in kind.other_names}
 """What other tools call kinds of joints."""
 
 
@@ -378,9 +354,9 @@ class Builder:
         A placement, here as in joints and frames, is a position (3,), a pair (rotation, position), a 4x4 matrix or a
         `dalembert.model.Placement`. `options` are further fields of the constraint: {"length": 0.3} of a "distance".
         """
-        if isinstance(kind, str) and kind in OTHER_WORDS:
-            raise ModelError(f"there is no kind of loop {kind!r}", source, (OTHER_WORDS[kind],))
-        lookup(kind, dict.fromkeys(LOOP_KINDS), "kind of loop", source)
+        if isinstance(kind, str) and kind not in LOOPS and kind in LOOP_OF_NAME:
+            raise ModelError(f"there is no kind of loop {kind!r}", source, (LOOP_OF_NAME[kind],))
+        lookup(kind, LOOPS, "kind of loop", source)
         loop = Loop(
             name=name,
             kind=kind,

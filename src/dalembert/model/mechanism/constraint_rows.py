@@ -14,6 +14,7 @@ import numpy as np
 from dalembert.checks import floats
 from dalembert.errors import ModelError, ShapeError
 from dalembert.kkt.limits import CLEAR, LARGEST_ROUNDING, LEVER_ROUNDING, TOUCHING, UNMISSED
+from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.calls import call, with_columns
 from dalembert.model.mechanism.precision import digits_of, in_doubt
 from dalembert.types import Array
@@ -21,12 +22,6 @@ from dalembert.types import Array
 if TYPE_CHECKING:
     from dalembert.model.constraints.constraint import Constraint
     from dalembert.model.mechanism.mechanism import Mechanism
-
-LINEAR = {"prismatic": 1, "free": 3, "planar": 2}
-"""Kinds of joints with velocities of lengths, and how many of these come first."""
-
-PLACES = {"free": 3, "planar": 2}
-"""Kinds of joints whose first coordinates are the position of a body, and how many of these there are."""
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -101,7 +96,8 @@ class Levers:
         placements = [place for joint in mechanism.joints for place in (joint.placement, joint.child_placement)]
         ends = [getattr(constraint, word, None) for constraint in constraints for word in ("placement", "at")]
         longest = max((float(np.abs(p.position).max()) for p in (*placements, *ends) if p is not None), default=0.0)
-        starts = [(mechanism.index_q(j.name).start, PLACES[j.kind]) for j in mechanism.joints if j.kind in PLACES]
+        counts = [KINDS[joint.kind].position for joint in mechanism.joints]
+        starts = zip(mechanism.manifold.q_start, counts, strict=False)  # where the last joint ends comes last
         places = np.array([start + k for start, count in starts for k in range(count)], dtype=int)
         pairs = [(isinstance(c, Pair), turns) for c in constraints for turns in c.angular()]
         kinds = [(np.flatnonzero([p and turns == angular for p, turns in pairs]), angular) for angular in (False, True)]
@@ -149,7 +145,7 @@ def velocity_sizes(mechanism: Mechanism) -> Array:
     sizes = np.ones(mechanism.nv)
     starts = mechanism.manifold.v_start
     for i, joint in enumerate(mechanism.joints):
-        sizes[starts[i] : starts[i] + LINEAR.get(joint.kind, 0)] = mechanism.reach
+        sizes[starts[i] : starts[i] + KINDS[joint.kind].lengths] = mechanism.reach
     return sizes
 
 

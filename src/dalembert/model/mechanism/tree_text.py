@@ -12,6 +12,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.model.joints import KINDS
+
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.model.mechanism.parts import Joint
@@ -24,7 +26,6 @@ LARGEST = 300
 """A drawing has at most so many bodies; the rest is counted."""
 
 AXES = {(1, 0, 0): "x", (0, 1, 0): "y", (0, 0, 1): "z", (-1, 0, 0): "-x", (0, -1, 0): "-y", (0, 0, -1): "-z"}
-WITHOUT_AXIS = ("fixed", "free", "spherical")
 
 
 def as_text(mechanism: Mechanism, wording: Callable[[str], str] = str) -> str:
@@ -88,8 +89,9 @@ def _mass(inertia: Any) -> str:
 
 def describe(joint: Joint) -> str:
     """Return a joint in words: name, kind, axis, limits."""
-    axis = "" if joint.kind in WITHOUT_AXIS else f" {axis_name(joint.axis)}"
-    second = f" {axis_name(joint.axis2)}" if joint.kind == "universal" else ""
+    axes = KINDS[joint.kind].axes
+    axis = f" {axis_name(joint.axis)}" if axes else ""
+    second = f" {axis_name(joint.axis2)}" if axes == 2 else ""
     pitch = f" {joint.pitch:g} m/rad" if joint.kind == "helical" else ""
     return f"{joint.name}: {joint.kind}{axis}{second}{pitch}{_limits(joint)}"
 

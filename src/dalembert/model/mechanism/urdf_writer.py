@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING
 from xml.sax.saxutils import quoteattr
 
 from dalembert.errors import UnsupportedError
+from dalembert.model.constraints.all_rows import LOOPS
+from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 
 if TYPE_CHECKING:
@@ -73,21 +75,6 @@ def words(values: Iterable[float]) -> str:
 # In URDF a link's frame is its joint's. So with X = `child_placement` of the joint that carries a body, the link's
 # frame stands at X in the body's: inertia, joints, frames and loops on the body are moved by X^-1. The motion is the
 # same.
-
-
-TYPES = {
-    "revolute": "revolute",
-    "continuous": "continuous",
-    "prismatic": "prismatic",
-    "fixed": "fixed",
-    "free": "floating",
-    "planar": "planar",
-    "spherical": "spherical",
-    "helical": "screw",
-}
-LOOP_TYPES = {"point": "spherical", "weld": "fixed"} | {
-    kind: kind for kind in ("revolute", "prismatic", "cylindrical", "universal", "planar")
-}
 
 
 def urdf_text(mechanism: Mechanism, strict: bool) -> str:
@@ -210,12 +197,12 @@ class UrdfText:
         if joint.kind in ("helical", "spherical"):
             self.added.append(f"the {joint.kind} joint {joint.name}")
         self.lines += [
-            f'  <{tag} name={quoteattr(joint.name)} type="{TYPES[joint.kind]}">',
+            f'  <{tag} name={quoteattr(joint.name)} type="{KINDS[joint.kind].urdf}">',
             f"    <parent link={quoteattr(joint.parent)}/>",
             f"    <child link={quoteattr(joint.child)}/>",
             f"    {origin('origin', placement)}",
         ]
-        if joint.kind not in ("fixed", "free", "spherical"):
+        if KINDS[joint.kind].axes:
             self.lines.append(f'    <axis xyz="{words(joint.axis)}"/>')
         if joint.kind == "helical":
             self.lines.append(f'    <drake:screw_thread_pitch value="{word(2 * math.pi * joint.pitch)}"/>')
@@ -268,7 +255,7 @@ class UrdfText:
 
     def _loop(self, loop: Loop) -> None:
         """Write a loop as urdfdom's proposed <constraint>."""
-        if loop.kind not in LOOP_TYPES:
+        if LOOPS[loop.kind].urdf is None:
             self._open(f"loop {loop.name} ({loop.kind})")
             return
         self.added.append(f"the loop {loop.name}, by <constraint>")
@@ -276,7 +263,7 @@ class UrdfText:
         other = self.shifts[loop.other].inverse() @ loop.other_placement
         second = dict(loop.options).get("axis2")
         self.lines += [
-            f'  <constraint name={quoteattr(loop.name)} type="{LOOP_TYPES[loop.kind]}">',
+            f'  <constraint name={quoteattr(loop.name)} type="{LOOPS[loop.kind].urdf}">',
             f"    <parent link={quoteattr(loop.body)}/>",
             f"    {origin('parent_origin', place)}",
             f'    <parent_axis xyz="{words(loop.axis)}"/>',

@@ -273,9 +273,6 @@ def checked_gravity(gravity: Any) -> tuple[float, float, float]:
 # Validation of a mechanism's parts together: names that exist, inertias that bodies can have.
 
 
-STRAIGHT = ("revolute", "prismatic", "helical", "universal")
-"""Kinds of joints whose coordinates are lengths and angles that count on."""
-
 MOST_NAMED = 5
 """Bodies that a warning names; the notes name all."""
 
@@ -413,17 +410,16 @@ def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
             )
     kinds = {joint.name: joint.kind for joint in joints}
     for tendon in parts.tendons.values():
-        _terms(tendon, f"tendon {tendon.name!r}", names, kinds, STRAIGHT)
+        _terms(tendon, f"tendon {tendon.name!r}", names, kinds)
     for coupling in parts.couplings.values():
         if not any(factor for _, factor in coupling.terms):
             raise ModelError(f"coupling {coupling.name!r} couples nothing: all its factors are zero", coupling.source)
-        _terms(coupling, f"coupling {coupling.name!r}", names, kinds, (*STRAIGHT, "continuous"))
+        _terms(coupling, f"coupling {coupling.name!r}", names, kinds, "continuous")
 
 
-def _terms(
-    part: Tendon | Coupling, what: str, names: dict[str, None], kinds: dict[str, str], allowed: tuple[str, ...]
-) -> None:
-    """Check that a sum of coordinates has terms that are lengths and angles."""
+def _terms(part: Tendon | Coupling, what: str, names: dict[str, None], kinds: dict[str, str], *others: str) -> None:
+    """Check that a sum of coordinates has terms that are lengths and angles, or of other kinds of joints."""
+    allowed = (*(kind.name for kind in KINDS.values() if kind.straight), *others)
     for term, _ in part.terms:
         lookup(term, names, f"coordinate (of {what})", part.source)
         kind = kinds.get(term, kinds.get(term.rpartition(".")[0], ""))

@@ -7,6 +7,7 @@ from collections.abc import Callable
 
 import numpy as np
 
+from dalembert.model.constraints.all_rows import LOOP_OF_JOINT, LOOPS
 from dalembert.model.mechanism.parts import Actuator, Coupling, Frame, Joint, Limits, Loop, Spring
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.readers.draft import Draft
@@ -219,28 +220,16 @@ def _gear(element: XmlElement, actuator: XmlElement) -> float:
 NEARLY_OPPOSITE = -0.9
 """Below this cosine a half turn is made first: the formula divides by 1 + cosine."""
 
-LOOP_KINDS = {
-    "revolute": "revolute",
-    "continuous": "revolute",
-    "prismatic": "prismatic",
-    "cylindrical": "cylindrical",
-    "universal": "universal",
-    "planar": "planar",
-    "fixed": "weld",
-    "weld": "weld",
-    "ball": "point",
-    "spherical": "point",
-    "point": "point",
-}
+LOOP_TYPES = {name: name for name, kind in LOOPS.items() if kind.urdf} | LOOP_OF_JOINT | {"ball": "point"}
 """Types of joints, as loops."""
 
 
 def loop_kind(element: XmlElement) -> str:
     """Return the kind of loop that an element's type asks for."""
     word = element.attribute("type")
-    if word not in LOOP_KINDS:
-        raise element.error(f"a loop of type {shortened(word)!r} is not known; known are {', '.join(LOOP_KINDS)}")
-    return LOOP_KINDS[word]
+    if word not in LOOP_TYPES:
+        raise element.error(f"a loop of type {shortened(word)!r} is not known; known are {', '.join(LOOP_TYPES)}")
+    return LOOP_TYPES[word]
 
 
 def _constraint(element: XmlElement, draft: Draft) -> None:

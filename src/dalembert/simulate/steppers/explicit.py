@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import ModelError
+from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import LARGEST_TURN, ROTATIONS, rotation_places
@@ -15,8 +16,7 @@ from dalembert.simulate.equations.codes import CODES, Codes
 from dalembert.simulate.interruptible import undisturbed
 from dalembert.simulate.runge_kutta import CLASSICAL, DOP853, RK45
 from dalembert.simulate.session import FIELDS, Session, rank_of
-from dalembert.simulate.steppers import advance_loops as loop
-from dalembert.simulate.steppers import advance_loops as sample_loops
+from dalembert.simulate.steppers import advance_loops
 from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.steppers.explicit_events import note_signs, pass_events
 from dalembert.simulate.steppers.explicit_loops import (
@@ -102,10 +102,9 @@ def scale_places(system: Any) -> Array:
     mechanism = system
     places = np.full(mechanism.nv, -1, np.int64)
     starts_q, starts_v = mechanism.manifold.q_start, mechanism.manifold.v_start
-    lengths = {"free": 3, "planar": 2, "continuous": 0, "spherical": 0}
     for i, joint in enumerate(mechanism.joints):
-        width = int(starts_v[i + 1] - starts_v[i])
-        for k in range(lengths.get(joint.kind, width)):
+        kind = KINDS[joint.kind]
+        for k in range(kind.nv if kind.straight else kind.lengths):
             places[starts_v[i] + k] = starts_q[i] + k
     return places
 
@@ -207,7 +206,9 @@ class Explicit:
         self.work.q[:] = self.now.q
         self.write(0.0)
         settings = self.session.settings
-        self.clock[at.H] = settings.step or loop.first_step(self.now, self.limits, self.m.nv, settings.duration)
+        self.clock[at.H] = settings.step or advance_loops.first_step(
+            self.now, self.limits, self.m.nv, settings.duration
+        )
         note_signs(self)
 
     @undisturbed()
@@ -225,7 +226,7 @@ class Explicit:
             self.signs,
             self.nodes,
         )
-        code = loop.advance(*arguments, most_steps)
+        code = advance_loops.advance(*arguments, most_steps)
         if code in (DECLINED, at.SHORT, at.STUCK):
             code = self._rescue(code, arguments)
         if self.callbacks.error is not None:
@@ -298,7 +299,7 @@ class Explicit:
 
     def write(self, h: float) -> None:
         """Append the state as a sample."""
-        sample_loops.write(self.work, self.samples, self.counts, self.clock[at.T], self.now.work[0], h)
+        advance_loops.write(self.work, self.samples, self.counts, self.clock[at.T], self.now.work[0], h)
         if self.counts[at.SAMPLES] >= BLOCK:
             self._flush()
 
