@@ -8,8 +8,8 @@ import pytest
 from scipy.integrate import solve_ivp
 
 import dalembert as da
-from dalembert.simulate.entry import METHODS
 from dalembert.simulate.events.asked import Event
+from dalembert.simulate.methods import METHODS
 from dalembert.simulate.plots import PANELS
 from tests.simulate.linkages import crank_rocker, pendulum
 

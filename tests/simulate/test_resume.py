@@ -15,7 +15,7 @@ from dalembert.examples import two_blocks
 from dalembert.friction import ExpressionLaw
 from dalembert.simulate import from_expressions, implicit
 from dalembert.simulate.contact import engine, hybrid
-from dalembert.simulate.entry import METHODS
+from dalembert.simulate.methods import METHODS
 from dalembert.simulate.runge_kutta import METHODS as BETWEEN_EVENTS
 from dalembert.simulate.settings import IMPLICIT
 from dalembert.simulate.steppers import explicit, fixed, moreau, stiff, variational

@@ -12,13 +12,14 @@ from typing import TYPE_CHECKING
 from dalembert.first_use import on_first_use
 
 if TYPE_CHECKING:
-    from dalembert.simulate.entry import METHODS, simulate
+    from dalembert.simulate.entry import simulate
     from dalembert.simulate.equations.consistent import Consistent
     from dalembert.simulate.equations.dae import DAE, from_expressions
     from dalembert.simulate.equations.formulation import FORMULATIONS
     from dalembert.simulate.equations.signals import Table
     from dalembert.simulate.events.asked import Event
     from dalembert.simulate.events.record import MODES, EventRecord
+    from dalembert.simulate.methods import METHODS
     from dalembert.simulate.problem import Problem, integrate
     from dalembert.simulate.result import Result, Statistics
     from dalembert.simulate.settings import Settings
@@ -26,7 +27,8 @@ if TYPE_CHECKING:
     from dalembert.simulate.trajectory import Trajectory
 
 _ON_FIRST_USE = {
-    **dict.fromkeys(("METHODS", "simulate"), "entry"),
+    "simulate": "entry",
+    "METHODS": "methods",
     "Consistent": "equations.consistent",
     **dict.fromkeys(("DAE", "from_expressions"), "equations.dae"),
     "FORMULATIONS": "equations.formulation",

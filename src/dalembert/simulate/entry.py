@@ -1,4 +1,4 @@
-"""`da.simulate`: one entry for every kind of system, the choice of a method, the run driven and kept."""
+"""`da.simulate`: one entry for every kind of system, the run driven and kept."""
 
 from __future__ import annotations
 
@@ -10,181 +10,22 @@ from typing import Any
 import numpy as np
 
 from dalembert.checks import finite_vector, is_number
-from dalembert.errors import ModelError, ShapeError, advised
+from dalembert.errors import ModelError, advised
 from dalembert.model.mechanism.project import CONTRADICTING, closest, residual_sizes
 from dalembert.model.named_state import configuration_of_names, default_start, is_mechanism, velocity_of_names
 from dalembert.names import near_matches
 from dalembert.progress import ProgressBar
 from dalembert.simulate.equations.callbacks import CallError, as_user_error, guarded_step
-from dalembert.simulate.equations.controller import Controller, controller
+from dalembert.simulate.equations.controller import controller
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
-from dalembert.simulate.limits import CONSISTENT, DECAY_DIFFERENCE, ON_MANIFOLD
+from dalembert.simulate.limits import CONSISTENT, ON_MANIFOLD
+from dalembert.simulate.methods import METHODS, choose, rubbing_contacts
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
 from dalembert.simulate.session import RunSettings, Session, rank_of
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from dalembert.simulate.witness import broken_balance
 from dalembert.types import Array
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Ways through time, and how one of them is chosen.
-
-
-Stepper = Callable[..., None]
-"""The contract of all: (session, **options) -> None."""
-
-
-def _explicit() -> Stepper:
-    from dalembert.simulate.steppers.explicit import run_explicit
-
-    return run_explicit
-
-
-def _implicit() -> Stepper:
-    from dalembert.simulate.steppers.stiff import run_stiff
-
-    return run_stiff
-
-
-def _variational() -> Stepper:
-    from dalembert.simulate.steppers.variational import run_variational
-
-    return run_variational
-
-
-def _hybrid() -> Stepper:
-    from dalembert.simulate.contact.hybrid import run_contacts
-
-    return run_contacts
-
-
-def _moreau() -> Stepper:
-    from dalembert.simulate.steppers.moreau import run_moreau
-
-    return run_moreau
-
-
-def _fixed() -> Stepper:
-    from dalembert.simulate.steppers.fixed import run_fixed
-
-    return run_fixed
-
-
-METHODS: dict[str, Callable[[], Stepper]] = {
-    "dop853": _explicit,
-    "dopri5": _explicit,
-    "rk4": _explicit,
-    "bdf": _implicit,
-    "radau": _implicit,
-    "ida": _implicit,
-    "variational": _variational,
-    "hybrid": _hybrid,
-    "moreau": _moreau,
-    "fixed": _fixed,
-}
-"""Functions that import a stepper: a run waits for its own alone. Being in the list is being tested."""
-
-WITH_CONTACTS = ("hybrid", "moreau", "fixed")
-"""Those that take contacts, and need some."""
-
-FEW = 3
-"""Up to so many contacts are followed from event to event."""
-
-STIFF = 2e4
-"""A motion that shrinks by more than this power of e in the run is stiff: stability would limit explicit steps."""
-
-LOOSE, LONG = 1e-5, 1e4
-"""Tolerances from LOOSE on let the energy of a run of more than LONG steps drift: symplectic steps keep it."""
-
-
-def choose(
-    system: Any, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any], t: float = 0.0,
-    friction: bool = True,
-) -> tuple[str, str]:  # fmt: skip
-    """Return a method and the reason for it, in words."""
-    if contacts is not None:
-        return _choose_with_contacts(system, contacts, q, numbers)
-    rubbing = rubbing_contacts(system, friction)
-    if rubbing:
-        some = "1 contact" if len(rubbing) == 1 else f"{len(rubbing)} contacts"
-        return "hybrid", f"{some} of the system: from event to event, every impact, stick and slip located"
-    decays = fastest_decay(system, law, q, v, t) * numbers["duration"]
-    if decays > STIFF and numbers["step"] is None:
-        from dalembert.simulate.steppers.stiff import unsuited
-
-        verdict = f"stiff: the fastest motion shrinks by e^{decays:.1e} in the run"
-        why = unsuited(system)
-        if not why:
-            return "bdf", f"{verdict}; backward differentiation in the stabilised form"
-        return "dop853", f"{verdict}, but implicit steppers do not take it: {why}"
-    steps = 0.0 if numbers["step"] is None else numbers["duration"] / numbers["step"]
-    if law.kind == "none" and numbers["rtol"] >= LOOSE and steps >= LONG:
-        from dalembert.simulate.steppers.variational import unsuited as not_variational
-        from dalembert.simulate.witness import conserves
-
-        if conserves(system, q, t) and not not_variational(system):
-            return "variational", (
-                f"{steps:.0f} steps of one size at loose tolerances, and nothing takes energy out: symplectic steps "
-                "keep it"
-            )
-    return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
-
-
-def rubbing_contacts(system: Any, friction: bool = True) -> tuple[str, ...]:
-    """Return the names of contacts with dry friction that a system has by itself; of a mechanism: its joints."""
-    given = getattr(system, "given", None)
-    if given is not None:
-        return tuple(contact.name for contact in (*given.contacts, *getattr(given, "unilateral", ())))
-    limits = zip(system.coordinates, system.friction, strict=True) if friction else ()
-    return tuple(name for name, limit in limits if limit > 0.0)
-
-
-def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
-    from dalembert.simulate.contact.complementarity import Limbs
-    from dalembert.simulate.contact.equations import split_contacts
-    from dalembert.simulate.contact.shapes import Heightfield, pairs_of
-
-    shapes, rubbing = split_contacts(contacts)
-    pairs = pairs_of(system, shapes) if shapes or not rubbing else ()
-    count = len(pairs) + len(rubbing)
-    some = "1 contact" if count == 1 else f"{count} contacts"
-    if Limbs(np.asarray(system.mass_matrix(q))).any:
-        return "hybrid", f"{some} and massless limbs: from event to event, limbs held in the air"
-    if rubbing:
-        return "hybrid", f"{some}, {rubbing[0].name!r} with dry friction: from event to event, stick and slip located"
-    if any(isinstance(pair.ground, Heightfield) and pair.ball and pair.ball.radius > 0.0 for pair in pairs):
-        return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges"
-    if count <= FEW and numbers["step"] is None:
-        return "hybrid", f"{some}: from event to event, every impact located"
-    why = f"more than {FEW}" if count > FEW else "a step is given"
-    return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step"
-
-
-def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0.0) -> float:
-    """Return the largest rate of decay of small velocities at a state, 1/s, from differences of accelerations.
-
-    Zero where the controller fails there: the run itself tells it, with its time.
-    """
-    from dalembert.simulate.equations.codes import Forces
-
-    tau, n = Forces(law), system.nv
-    slopes = np.zeros((n, n))
-    for j in range(n):
-        ends = []
-        for sign in (1.0, -1.0):
-            speed = v.copy()
-            speed[j] += sign * DECAY_DIFFERENCE
-            try:
-                force = tau(t, q, speed)
-                a, _, _ = system.forward(q, speed, force, t)
-            except (ModelError, ShapeError):
-                return 0.0
-            ends.append(a)
-        slopes[:, j] = (ends[0] - ends[1]) / (2 * DECAY_DIFFERENCE)
-    if not np.isfinite(slopes).all():
-        return 0.0
-    return float(max(0.0, -np.linalg.eigvals(slopes).real.min(initial=0.0)))
-
 
 # ----------------------------------------------------------------------------------------------------------------------
 # `da.simulate`: one entry for every kind of system.
@@ -348,17 +189,6 @@ def kind_of(system: Any) -> str:
     )
 
 
-BETWEEN_EVENTS = ("dop853", "dopri5", "rk4", "radau")
-"""Methods that the contact engine takes between events."""
-
-NOT_ACROSS_EVENTS = {
-    "bdf": "backward differentiation goes on from steps of the past, and every event ends them",
-    "ida": "backward differentiation goes on from steps of the past, and every event ends them",
-    "variational": "a discrete Lagrangian has neither impulses nor friction of contacts",
-}
-"""Why methods do not take contacts."""
-
-
 def own_contacts(system: Any) -> tuple[Any, ...]:
     """Return the contacts that a Lagrangian or Matrices are made with."""
     return (*getattr(system, "contacts", ()), *getattr(system, "unilateral", ()))
@@ -374,7 +204,7 @@ def _from_event_to_event(system: Any, given: dict[str, Any], options: dict[str, 
     interpreted = method == "radau" and hasattr(system, "rows_rest")  # Matrices: no expressions to differentiate
     if given["contacts"] is None and not own_contacts(system) and not rubs and not interpreted:
         return
-    if isinstance(method, str) and method in BETWEEN_EVENTS:
+    if isinstance(method, str) and method in METHODS and METHODS[method].between_events:
         if options.setdefault("stepper", method) != method:
             raise ModelError(f"method={method!r} and stepper={options['stepper']!r}: give one of them")
         given["method"] = "hybrid"
@@ -443,7 +273,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     watches_of_run, function, callables = watches(moving, given["events"])
     session = Session(moving, settings, law, q, v, watches_of_run, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
-    acts = friction and chosen in WITH_CONTACTS
+    acts = friction and METHODS[chosen].contacts
     session.ignored = [effect for effect in ignored if effect.kind != FRICTION or not acts]
     return session
 
@@ -455,17 +285,18 @@ def _refuse_unknown(system: Any, method: str, friction: bool, contacts: Any, opt
     """
     rubbing = rubbing_contacts(system, friction)
     made_with = rubbing if hasattr(system, "given") else ()
-    if method in NOT_ACROSS_EVENTS and (contacts is not None or made_with):
+    if METHODS[method].no_contacts and (contacts is not None or made_with):
         names = f" of {', '.join(map(repr, made_with[:NAMED]))}" if made_with else ""
+        others = ", ".join(repr(name) for name, each in METHODS.items() if each.between_events)
         raise ModelError(
-            f"method={method!r} does not take the contacts{names}: {NOT_ACROSS_EVENTS[method]}; "
-            f"{', '.join(map(repr, BETWEEN_EVENTS))} go from event to event, 'moreau' steps over them"
+            f"method={method!r} does not take the contacts{names}: {METHODS[method].no_contacts}; {others} go from "
+            "event to event, 'moreau' steps over them"
         )
     if method == "hybrid" and contacts is None and not rubbing and options.get("stepper") != "radau":
         raise ModelError("method='hybrid' needs contacts=: a system without them goes by a smooth method")
     if not options:
         return
-    parameters = signature(METHODS[method]()).parameters
+    parameters = signature(METHODS[method].load()).parameters
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return  # what the method hands on, that takes or refuses
     of_method = [name for name in parameters if name != "session"]
@@ -494,7 +325,7 @@ def run_session(session: Session, file: Any = None, progress: bool | None = Fals
         session.progress = bar = ProgressBar(session.system.name, s.start, s.end, "s", asked=progress is not None)
     error: tuple[BaseException, float] | None = None
     try:
-        METHODS[session.settings.method]()(session, **session.extra.get("options", {}))
+        METHODS[session.settings.method].load()(session, **session.extra.get("options", {}))
         _ask_rank(session)
         _ask_witness(session)
         _name_passages(session)
@@ -539,7 +370,7 @@ def _ask_witness(session: Session) -> None:
 
 def _name_passages(session: Session) -> None:
     """Say where a smooth run went through singular configurations of its constraints."""
-    if session.status not in ("completed", "event") or session.settings.method in WITH_CONTACTS or not session.blocks:
+    if session.status not in ("completed", "event") or METHODS[session.settings.method].contacts or not session.blocks:
         return
     rank = rank_of(session)
     if rank is None:

@@ -55,17 +55,17 @@ def states_between(run: Trajectory, t: Any) -> tuple[Array, Array]:
 
 
 def _continued(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
-    from dalembert.simulate.entry import METHODS, WITH_CONTACTS
+    from dalembert.simulate.methods import METHODS
 
     s: Session | None = run.session
     dt = t - float(run.t[i])
     if dt <= NO_STEP * max(abs(t), abs(float(run.t[-1]))):
         return run.moving.integrate(run.q[i], dt * run.v[i]), run.v[i] + dt * run.acceleration[i]
-    if s is None or s.settings.method in WITH_CONTACTS or s.extra.get("controller missing"):
+    if s is None or METHODS[s.settings.method].contacts or s.extra.get("controller missing"):
         return interpolated(run, i, t)
     settings = replace(s.settings, start=float(run.t[i]), duration=t - float(run.t[i]), every=None)
     short = Session(s.system, settings, s.controller, run.q[i], run.v[i], rank=s.rank)
-    METHODS[settings.method]()(short)
+    METHODS[settings.method].load()(short)
     if short.status != "completed":
         raise UnsupportedError(f"the run cannot be continued from t = {run.t[i]:g} s to {t:g} s: {short.message}")
     return short.blocks[-1]["q"][-1], short.blocks[-1]["v"][-1]
@@ -77,16 +77,16 @@ REFINED = 2000
 
 def refined_run(run: Trajectory, samples: int) -> Trajectory:
     """Return a smooth run with more samples; others as they are."""
-    from dalembert.simulate.entry import METHODS, WITH_CONTACTS
+    from dalembert.simulate.methods import METHODS
 
     s, span = run.session, float(run.t[-1] - run.t[0])
     if s is None or run.t.size >= samples or not span > 0.0:
         return run
-    if s.settings.method in WITH_CONTACTS or s.extra.get("controller missing"):
+    if METHODS[s.settings.method].contacts or s.extra.get("controller missing"):
         return run
     settings = replace(s.settings, start=float(run.t[0]), duration=span, every=span / samples)
     dense = Session(s.system, settings, s.controller, run.q[0], run.v[0], rank=s.rank)
-    METHODS[settings.method]()(dense)
+    METHODS[settings.method].load()(dense)
     return trajectory_of(dense) if dense.status == "completed" else run
 
 

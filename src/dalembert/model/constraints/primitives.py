@@ -38,7 +38,7 @@ def coordinate_index(mechanism: Mechanism, name: str, label: str) -> int:
     i = int(np.searchsorted(mechanism.manifold.v_start[:-1], place.start, side="right")) - 1
     joint = mechanism.joints[i]
     count = place.stop - place.start
-    if count != 1 or not (KINDS[joint.kind].straight or joint.kind == "continuous"):
+    if count != 1 or not KINDS[joint.kind].has_rates:
         why = f"has {count} velocities" if count != 1 else f"belongs to a {joint.kind} joint, where no angle counts on"
         raise ModelError(
             f"constraint {label!r}: {name!r} is no single length or angle, it {why}; constrain frames instead (Point, "

@@ -76,6 +76,11 @@ class Kind:
         return len(self.v_names)
 
     @property
+    def has_rates(self) -> bool:
+        """Whether the velocities are rates of lengths and angles; an angle may be kept as its cosine and sine."""
+        return self.straight or self.nv == 1
+
+    @property
     def lengths(self) -> int:
         """Number of velocities that are rates of lengths; they come first."""
         return len(self.angular) - sum(self.angular)

@@ -27,7 +27,6 @@ class FixedJoint(Kind):
     q_names = ()
     v_names = ()
     angular = ()
-    straight = False
     axes = 0
     urdf = "fixed"
     other_names = ("weld",)

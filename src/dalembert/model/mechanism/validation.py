@@ -419,7 +419,7 @@ def _coordinates(parts: Builder, joints: Sequence[Joint]) -> None:
 
 def _terms(part: Tendon | Coupling, what: str, names: dict[str, None], kinds: dict[str, str], *others: str) -> None:
     """Check that a sum of coordinates has terms that are lengths and angles, or of other kinds of joints."""
-    allowed = (*(kind.name for kind in KINDS.values() if kind.straight), *others)
+    allowed = (*(kind.name for kind in KINDS.values() if kind.straight and kind.nv), *others)
     for term, _ in part.terms:
         lookup(term, names, f"coordinate (of {what})", part.source)
         kind = kinds.get(term, kinds.get(term.rpartition(".")[0], ""))

@@ -25,9 +25,10 @@ from dalembert.model.mechanism.ranks import distances
 from dalembert.model.named_state import default_start
 from dalembert.simulate.batch import batch_loops as loop
 from dalembert.simulate.batch.batch_loops import ALONE, COMPLETE, WAITING, RunEnds, Starts, snapshot
-from dalembert.simulate.entry import LONG, LOOSE, STIFF, session_of
+from dalembert.simulate.entry import session_of
 from dalembert.simulate.ignored import FRICTION, PASSIVE, missing_effects
 from dalembert.simulate.limits import CONSISTENT, ENERGY_ROUNDING, NO_STEP, ON_MANIFOLD
+from dalembert.simulate.methods import LONG, LOOSE, STIFF
 from dalembert.simulate.session import FIELDS, Session
 from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.trajectory import Counts, Trajectory, columns_of, interpolated

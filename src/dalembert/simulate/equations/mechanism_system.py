@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.model.constraints.all_rows import assemble
-from dalembert.model.constraints.primitives import SINGLE
+from dalembert.model.joints import KINDS
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.model.mechanism.constraint_rows import refuse_turning_rows
 from dalembert.model.mechanism.mechanism import Mechanism
@@ -45,10 +45,6 @@ if TYPE_CHECKING:
 # The formulas are those that the mechanism compiles (`tree`): `need` by the recursive Newton-Euler algorithm. A
 # continuous joint is its angle, which counts turns. Balls and free bodies have quaternions, whose rates are not their
 # velocities: they are integrated in maximal coordinates (`tableau/mechanics/maximal.py`).
-
-
-ANGLES_AND_LENGTHS = (*SINGLE, "fixed")
-"""Kinds of joints whose velocities are the rates of their coordinates."""
 
 
 class MechanismSystem:
@@ -150,7 +146,7 @@ class ChartKinematics(TreeKinematics):
 def _require_rates(mechanism: Mechanism) -> None:
     """Refuse joints whose velocities are not the rates of their coordinates."""
     for joint in mechanism.joints:
-        if joint.kind not in ANGLES_AND_LENGTHS:
+        if not KINDS[joint.kind].has_rates:
             raise UnsupportedError(
                 f"joint {joint.name!r} ({joint.kind}): its velocities are not the rates of its coordinates. Integrate "
                 "`dalembert.tableau.maximal(mechanism)`, or replace it by joints with one coordinate each"

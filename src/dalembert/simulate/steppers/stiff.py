@@ -11,11 +11,12 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.memory import Memory
+from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.ranks import distance
 from dalembert.simulate.equations.callbacks import called_event
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
-from dalembert.simulate.equations.mechanism_system import ANGLES_AND_LENGTHS, ControlledLagrangian, ControlledSystem
+from dalembert.simulate.equations.mechanism_system import ControlledLagrangian, ControlledSystem
 from dalembert.simulate.events.asked import Event
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.interruptible import undisturbed
@@ -421,7 +422,7 @@ def unsuited(system: Any) -> str:
     """Return why the implicit steppers do not take a system; empty where they do."""
     if not getattr(system, "compiled", True):
         return "Matrices are Python functions, and implicit steppers differentiate expressions: write a Lagrangian"
-    others = sorted({joint.kind for joint in getattr(system, "joints", ())} - set(ANGLES_AND_LENGTHS))
+    others = sorted({joint.kind for joint in getattr(system, "joints", ()) if not KINDS[joint.kind].has_rates})
     if not others:
         return ""
     return (

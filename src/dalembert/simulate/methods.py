@@ -1,0 +1,193 @@
+"""Methods of `da.simulate`: every way through time with what it takes, and how `"auto"` chooses one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from dalembert.errors import ModelError, ShapeError
+from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.limits import DECAY_DIFFERENCE
+from dalembert.types import Array
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Ways through time, and how one of them is chosen.
+
+
+Stepper = Callable[..., None]
+"""The contract of all: (session, **options) -> None."""
+
+
+def _explicit() -> Stepper:
+    from dalembert.simulate.steppers.explicit import run_explicit
+
+    return run_explicit
+
+
+def _implicit() -> Stepper:
+    from dalembert.simulate.steppers.stiff import run_stiff
+
+    return run_stiff
+
+
+def _variational() -> Stepper:
+    from dalembert.simulate.steppers.variational import run_variational
+
+    return run_variational
+
+
+def _hybrid() -> Stepper:
+    from dalembert.simulate.contact.hybrid import run_contacts
+
+    return run_contacts
+
+
+def _moreau() -> Stepper:
+    from dalembert.simulate.steppers.moreau import run_moreau
+
+    return run_moreau
+
+
+def _fixed() -> Stepper:
+    from dalembert.simulate.steppers.fixed import run_fixed
+
+    return run_fixed
+
+
+class Method(NamedTuple):
+    """A way through time.
+
+    Attributes
+    ----------
+    load
+        Imports the stepper, so that a run waits for its own alone.
+    contacts
+        Whether it takes contacts, and needs some.
+    between_events
+        Whether the contact engine takes it between events.
+    no_contacts
+        Why it does not take contacts, where neither.
+    """
+
+    load: Callable[[], Stepper]
+    contacts: bool = False
+    between_events: bool = False
+    no_contacts: str = ""
+
+
+PAST = "backward differentiation goes on from steps of the past, and every event ends them"
+METHODS = {
+    "dop853": Method(_explicit, between_events=True),
+    "dopri5": Method(_explicit, between_events=True),
+    "rk4": Method(_explicit, between_events=True),
+    "bdf": Method(_implicit, no_contacts=PAST),
+    "radau": Method(_implicit, between_events=True),
+    "ida": Method(_implicit, no_contacts=PAST),
+    "variational": Method(
+        _variational, no_contacts="a discrete Lagrangian has neither impulses nor friction of contacts"
+    ),
+    "hybrid": Method(_hybrid, contacts=True),
+    "moreau": Method(_moreau, contacts=True),
+    "fixed": Method(_fixed, contacts=True),
+}
+"""Every method of `da.simulate`."""
+
+FEW = 3
+"""Up to so many contacts are followed from event to event."""
+
+STIFF = 2e4
+"""A motion that shrinks by more than this power of e in the run is stiff: stability would limit explicit steps."""
+
+LOOSE, LONG = 1e-5, 1e4
+"""Tolerances from LOOSE on let the energy of a run of more than LONG steps drift: symplectic steps keep it."""
+
+
+def choose(
+    system: Any, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any], t: float = 0.0,
+    friction: bool = True,
+) -> tuple[str, str]:  # fmt: skip
+    """Return a method and the reason for it, in words."""
+    if contacts is not None:
+        return _choose_with_contacts(system, contacts, q, numbers)
+    rubbing = rubbing_contacts(system, friction)
+    if rubbing:
+        some = "1 contact" if len(rubbing) == 1 else f"{len(rubbing)} contacts"
+        return "hybrid", f"{some} of the system: from event to event, every impact, stick and slip located"
+    decays = fastest_decay(system, law, q, v, t) * numbers["duration"]
+    if decays > STIFF and numbers["step"] is None:
+        from dalembert.simulate.steppers.stiff import unsuited
+
+        verdict = f"stiff: the fastest motion shrinks by e^{decays:.1e} in the run"
+        why = unsuited(system)
+        if not why:
+            return "bdf", f"{verdict}; backward differentiation in the stabilised form"
+        return "dop853", f"{verdict}, but implicit steppers do not take it: {why}"
+    steps = 0.0 if numbers["step"] is None else numbers["duration"] / numbers["step"]
+    if law.kind == "none" and numbers["rtol"] >= LOOSE and steps >= LONG:
+        from dalembert.simulate.steppers.variational import unsuited as not_variational
+        from dalembert.simulate.witness import conserves
+
+        if conserves(system, q, t) and not not_variational(system):
+            return "variational", (
+                f"{steps:.0f} steps of one size at loose tolerances, and nothing takes energy out: symplectic steps "
+                "keep it"
+            )
+    return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
+
+
+def rubbing_contacts(system: Any, friction: bool = True) -> tuple[str, ...]:
+    """Return the names of contacts with dry friction that a system has by itself; of a mechanism: its joints."""
+    given = getattr(system, "given", None)
+    if given is not None:
+        return tuple(contact.name for contact in (*given.contacts, *getattr(given, "unilateral", ())))
+    limits = zip(system.coordinates, system.friction, strict=True) if friction else ()
+    return tuple(name for name, limit in limits if limit > 0.0)
+
+
+def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
+    from dalembert.simulate.contact.complementarity import Limbs
+    from dalembert.simulate.contact.equations import split_contacts
+    from dalembert.simulate.contact.shapes import Heightfield, pairs_of
+
+    shapes, rubbing = split_contacts(contacts)
+    pairs = pairs_of(system, shapes) if shapes or not rubbing else ()
+    count = len(pairs) + len(rubbing)
+    some = "1 contact" if count == 1 else f"{count} contacts"
+    if Limbs(np.asarray(system.mass_matrix(q))).any:
+        return "hybrid", f"{some} and massless limbs: from event to event, limbs held in the air"
+    if rubbing:
+        return "hybrid", f"{some}, {rubbing[0].name!r} with dry friction: from event to event, stick and slip located"
+    if any(isinstance(pair.ground, Heightfield) and pair.ball and pair.ball.radius > 0.0 for pair in pairs):
+        return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges"
+    if count <= FEW and numbers["step"] is None:
+        return "hybrid", f"{some}: from event to event, every impact located"
+    why = f"more than {FEW}" if count > FEW else "a step is given"
+    return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step"
+
+
+def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0.0) -> float:
+    """Return the largest rate of decay of small velocities at a state, 1/s, from differences of accelerations.
+
+    Zero where the controller fails there: the run itself tells it, with its time.
+    """
+    from dalembert.simulate.equations.codes import Forces
+
+    tau, n = Forces(law), system.nv
+    slopes = np.zeros((n, n))
+    for j in range(n):
+        ends = []
+        for sign in (1.0, -1.0):
+            speed = v.copy()
+            speed[j] += sign * DECAY_DIFFERENCE
+            try:
+                force = tau(t, q, speed)
+                a, _, _ = system.forward(q, speed, force, t)
+            except (ModelError, ShapeError):
+                return 0.0
+            ends.append(a)
+        slopes[:, j] = (ends[0] - ends[1]) / (2 * DECAY_DIFFERENCE)
+    if not np.isfinite(slopes).all():
+        return 0.0
+    return float(max(0.0, -np.linalg.eigvals(slopes).real.min(initial=0.0)))
