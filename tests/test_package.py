@@ -56,13 +56,35 @@ def test_names_of_rooms_exist():
             assert getattr(room, name) is not None, f"{room.__name__}.{name}"
 
 
+PAGES = sorted((ROOT / "src/dalembert").glob("*/**/README.md"))
+
+
+def files_of(folder: Path) -> list[Path]:
+    """Return the files that the page of a folder names: not those of sub-rooms with a page of their own."""
+    own = [page.parent for page in PAGES if page.parent != folder]
+    inside = (path for path in folder.rglob("*.py") if path.name != "__init__.py")
+    return [path for path in inside if not any(folder in other.parents and other in path.parents for other in own)]
+
+
 def test_every_room_has_its_page():
-    """Each room of the library has a README of a page that names its files, those of its sub-rooms included."""
+    """Each room has a README that names its files, those of sub-rooms without a page of their own too."""
     for room in sorted(path.parent for path in (ROOT / "src/dalembert").glob("*/__init__.py")):
-        text = (room / "README.md").read_text()
-        for file in room.rglob("*.py"):
-            if file.name != "__init__.py":
-                assert f"`{file.name}`" in text, f"{room.name}/README.md does not name {file.name}"
+        assert (room / "README.md").is_file(), room.name
+    for page in PAGES:
+        text = page.read_text()
+        for file in files_of(page.parent):
+            assert f"`{file.name}`" in text, f"{page.relative_to(ROOT)} does not name {file.name}"
+
+
+def test_rooms_stand_in_one_order():
+    """The order in which rooms may import each other is that of the table of rooms."""
+    contracts = tomllib.loads((ROOT / "pyproject.toml").read_text())["tool"]["importlinter"]["contracts"]
+    layers = next(contract["layers"] for contract in contracts if "dalembert.kernel" in contract.get("layers", ()))
+    names = [name.strip().removeprefix("dalembert.") for layer in layers for name in re.split("[|:]", layer)]
+    table = re.findall(r"^\| `(\w+)(?:/|\.py)` \|", (ROOT / "src/dalembert/README.md").read_text(), re.MULTILINE)
+    rooms = {path.parent.name for path in (ROOT / "src/dalembert").glob("*/__init__.py")}
+    assert rooms <= set(table)
+    assert [name for name in names if name in table] == table
 
 
 ROW = re.compile(r"^\| (\*\*(?P<folder>[\w/]+)/\*\*|(?P<files>`[\w.]+`(, `[\w.]+`)*)) \|", re.MULTILINE)
@@ -70,7 +92,7 @@ ROW = re.compile(r"^\| (\*\*(?P<folder>[\w/]+)/\*\*|(?P<files>`[\w.]+`(, `[\w.]+
 
 def test_pages_name_only_what_exists():
     """In the tables of the READMEs every folder and file is there, a file below the folder that it is listed under."""
-    for page in sorted((ROOT / "src/dalembert").glob("*/README.md")):
+    for page in PAGES:
         folder, listed = page.parent, 0
         for row in ROW.finditer(page.read_text().partition("file | holds |")[2]):
             if row["folder"]:
@@ -79,7 +101,7 @@ def test_pages_name_only_what_exists():
             for name in re.findall(r"`([^`]+)`", row["files"] or ""):
                 assert (folder / name).is_file(), f"{page.parent.name}/README.md: {folder.name}/{name}"
                 listed += 1
-        assert listed == sum(path.name != "__init__.py" for path in page.parent.rglob("*.py")), page.parent.name
+        assert listed == len(files_of(page.parent)), page.parent.name
 
 
 def test_limits_have_names():

@@ -53,7 +53,7 @@ def _falling(rng: np.random.Generator) -> tuple[str, str]:
     e, mu = float(rng.choice([0.0, 0.5, 0.9])), float(rng.choice([0.0, 0.3, 0.8]))
     m = _body(1.0, float(rng.choice([0.02, 0.08])))
     contacts = [
-        Contact(one, Plane((n[0], 0.0, n[1])), friction=mu, restitution=e, law=law, name=f"shape {k}")
+        Contact(one, Plane((n[0], 0.0, n[1])), friction=mu, restitution=e, impact=law, name=f"shape {k}")
         for k, one in enumerate(shapes)
     ]
     q = np.array([rng.uniform(-0.5, 0.5), rng.uniform(1.2, 1.8), rng.uniform(0.0, 6.0)])
@@ -95,7 +95,7 @@ def _jaws(rng: np.random.Generator) -> tuple[str, str]:
     )
     room, law = 0.6, str(rng.choice(["newton", "poisson"]))
     contacts = [
-        Contact(Sphere("part", 0.1), Sphere(name, 0.1, (x, 0, 0)), friction=mu, restitution=e, law=law, name=name)
+        Contact(Sphere("part", 0.1), Sphere(name, 0.1, (x, 0, 0)), friction=mu, restitution=e, impact=law, name=name)
         for name, x in (("left", -0.5), ("right", 0.5))
     ]
     end, start = room / (left + right), [left, -right, float(rng.uniform(-0.2, 0.2))]

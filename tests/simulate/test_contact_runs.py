@@ -37,7 +37,7 @@ def scene():
     contacts = [
         Contact(Sphere("one", 0.1), hills, friction=0.5, restitution=0.3, name="hill"),
         Contact(Sphere("two", 0.1, (0.01, 0, 0)), Plane((0.1, 0, 1), -0.2), friction=0.3, restitution=0.4,
-                law="poisson", name="slope"),
+                impact="poisson", name="slope"),
         Contact(Sphere("one", 0.1), Sphere("brick", 0.15), friction=0.2, name="ball on brick"),
         Contact(Box("brick", (0.3, 0.2, 0.1)), Plane(), friction=0.6, name="brick"),
         JointLimits(restitution=0.2),
@@ -191,7 +191,7 @@ def test_poisson_expands_with_friction_and_newton_does_not():
 
 @pytest.mark.parametrize("law", ["newton", "poisson"])
 def test_both_laws_bounce_alike_in_both_methods(law):
-    contacts = [Contact(Sphere("ball"), restitution=0.6, law=law)]
+    contacts = [Contact(Sphere("ball"), restitution=0.6, impact=law)]
     exact = da.simulate(vertical_ball(), 2.0, [1.0], contacts=contacts, **FINE)
     run = da.simulate(vertical_ball(), 2.0, [1.0], contacts=contacts, method="moreau", step=1e-4)
     second = np.searchsorted(run.t, 0.6)

@@ -189,7 +189,7 @@ def kane_levinson(law="newton"):
     G = np.eye(2) + arm**2 / inertia
     (a, c), _ = np.linalg.inv(G)
     u = np.array([-1.0, c / a])
-    contact = Contact(Sphere("rod", 0.0, (arm, 0, -arm)), friction=1.0, restitution=e, law=law, name="corner")
+    contact = Contact(Sphere("rod", 0.0, (arm, 0, -arm)), friction=1.0, restitution=e, impact=law, name="corner")
     start = [0, arm + 1e-3, 0], [u[1], u[0], 0]
     return plate("rod", 1.0, inertia, gravity=0.0), start, contact, (a * e**2 - u @ np.linalg.inv(G) @ u) / 2
 

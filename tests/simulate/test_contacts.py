@@ -125,7 +125,7 @@ def test_newtons_cradle_hands_the_velocity_on():
 
 @pytest.mark.parametrize("law", ["newton", "poisson"])
 def test_restitution_of_velocities_and_of_impulses_agree_for_one_contact_without_friction(law):
-    contact = Contact(Sphere("ball"), restitution=0.6, law=law)
+    contact = Contact(Sphere("ball"), restitution=0.6, impact=law)
     run = da.simulate(vertical_ball(), 0.6, [1.0], contacts=[contact], **FINE)
     time = impacts(run)[0]
     assert after(run, time)[0] == pytest.approx(0.6 * np.sqrt(2 * 9.81), abs=1e-11)

@@ -33,7 +33,7 @@ from dalembert.large.simd4 import (
 # ----------------------------------------------------------------------------------------------------------------------
 # Joints that are not hinges, eliminated from an articulated inertia: sliders, screws, several velocities at once.
 #
-# Symbols as in `joints.py`. Here an inertia is 27 reals in memory: A (xx xy xz yy yz zz), B row by row, C as A,
+# Symbols as in `layout.py`. Here an inertia is 27 reals in memory: A (xx xy xz yy yz zz), B row by row, C as A,
 # then the force p = (f, n).
 
 

@@ -142,7 +142,7 @@ class ContactTable(SceneTable, frozen=True):
     other: SphereTable | None = None
     friction: Number = 0.0
     restitution: Number = 0.0
-    law: Literal["newton", "poisson"] = "newton"
+    impact: Literal["newton", "poisson"] = "newton"
     name: str = ""
 
 

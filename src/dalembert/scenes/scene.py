@@ -336,7 +336,7 @@ class Scene:
         plane = Plane() if ground is None else Plane(self._vector(ground.normal), self._number(ground.offset))
         return Contact(
             shape, plane if table.other is None else sphere(table.other), friction=self._number(table.friction),
-            restitution=self._number(table.restitution), law=table.law, name=table.name,
+            restitution=self._number(table.restitution), impact=table.impact, name=table.name,
         )  # fmt: skip
 
     def _friction(self, table: FrictionTable) -> Any:

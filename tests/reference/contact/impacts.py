@@ -51,7 +51,7 @@ class Collision:
         self.geometry, self.order, self.limbs = geometry, order, limbs
         self.mu = np.array([pair.friction for pair in geometry.pairs])
         self.e = np.array([pair.restitution for pair in geometry.pairs])
-        self.law = np.array([pair.law for pair in geometry.pairs])
+        self.law = np.array([pair.impact for pair in geometry.pairs])
         self.massless = np.zeros(self.mu.size, bool)
         self.certificates: list[object] = []
 

@@ -189,7 +189,7 @@ def _refuse_many(contact: FrictionContact) -> None:
 
 
 CONTACTS = (Bounded, Coulomb, JointFriction)
-"""Every kind of contact."""
+"""Contacts of prescribed or redundant load; `Unilateral` and `BearingFriction` have loads of their own."""
 
 
 def checked_unilateral(contacts: Any, others: tuple[FrictionContact, ...]) -> tuple[Unilateral, ...]:

@@ -56,7 +56,7 @@ NO_IMPULSES = (
 
 GAINED = (
     "impacts that gain energy: {count}, the first {gain:.3g} J at t = {t:.9g} s: Newton's restitution with friction "
-    '(T. R. Kane, D. A. Levinson 1985); try law="poisson"'
+    '(T. R. Kane, D. A. Levinson 1985); try impact="poisson"'
 )
 """What is said where impacts gain energy."""
 

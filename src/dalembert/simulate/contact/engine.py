@@ -50,6 +50,7 @@ from dalembert.simulate.limits import (
     CONFLICT,
     FIRST_STEP,
     NO_VELOCITY,
+    UNEXPLAINED_IMPULSE,
 )
 from dalembert.simulate.runge_kutta import method_of
 from dalembert.types import Array
@@ -473,7 +474,7 @@ class ContactEngine:
 
     @staticmethod
     def _missed(G: Array, g: Array, first: Array, mu: Array, kind: Array, sliding: Array, r: Array) -> Array:
-        """Return per contact by how much its law is missed, relative to the data: as `moreau_loops.missed_laws`."""
+        """Return per contact by how much its law is missed, relative to the data: as `impulse_loops.missed_laws`."""
         u = G @ r + g
         scale = max(NO_VELOCITY, float(np.abs(g).max(initial=0.0)))
         missed = np.zeros(len(mu))
@@ -485,7 +486,7 @@ class ContactEngine:
                 missed[i] = abs(min(u[a], rho[0] * r[a])) if rho[0] > 0.0 else max(-u[a], 0.0)
             elif normal:
                 missed[i] = abs(u[a])
-            if (np.abs(rho * r[a:b]) > 1e6 * scale).any():
+            if (np.abs(rho * r[a:b]) > UNEXPLAINED_IMPULSE * scale).any():
                 missed[i] = max(missed[i], scale)
             t = slice(a + 1 if normal else a, b)
             size = float(np.diagonal(G)[t].max(initial=0.0))
@@ -503,7 +504,7 @@ class ContactEngine:
         w = c = self.at
         owner = w.cone_row[:rows]
         if (owner < 0).any():
-            raise ModelError('law="poisson" knows no friction of constraint rows in the same impact')
+            raise ModelError('impact="poisson" knows no friction of constraint rows in the same impact')
         index = [int(owner[int(w.cone_first[i])]) // 3 for i in range(contacts)]
         place = {int(o): a for a, o in enumerate(owner)}
         full = [3 * i + j for i in index for j in range(3)]

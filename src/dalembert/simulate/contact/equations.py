@@ -298,7 +298,7 @@ def mechanism_contacts(
     contacts = [
         ContactData(
             pair.name, True, Dry(pair.friction), 0 if pair.ball is None else 2, restitution=pair.restitution,
-            poisson=pair.law == "poisson", pair=pair,
+            poisson=pair.impact == "poisson", pair=pair,
         )
         for pair in pairs
     ]  # fmt: skip

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 # Shapes that touch: spheres (points are spheres without radius), boxes, planes, heightfields, joint limits.
 
 
-LAWS = ("newton", "poisson")
+IMPACTS = ("newton", "poisson")
 """Laws of restitution: of velocities, or of impulses."""
 
 
@@ -211,7 +211,7 @@ class Contact:
         Coulomb's coefficient.
     restitution
         Between 0 (plastic) and 1 (elastic).
-    law
+    impact
         "newton": normal velocities are reversed by `restitution`; "poisson": impulses of expansion are that part of
         those of compression.
     name
@@ -222,7 +222,7 @@ class Contact:
     other: Any = field(default_factory=Plane)
     friction: float = 0.0
     restitution: float = 0.0
-    law: str = "newton"
+    impact: str = "newton"
     name: str = ""
 
     def __post_init__(self) -> None:
@@ -239,8 +239,8 @@ class Contact:
             raise ModelError(f"friction={self.friction!r} must be a finite number >= 0", subject="friction")
         if not (is_number(self.restitution) and 0.0 <= self.restitution <= 1.0):
             raise ModelError(f"restitution={self.restitution!r} must be between 0 and 1", subject="restitution")
-        if self.law not in LAWS:
-            raise ModelError(f"law={self.law!r} is not one of {', '.join(map(repr, LAWS))}")
+        if self.impact not in IMPACTS:
+            raise ModelError(f"impact={self.impact!r} is not one of {', '.join(map(repr, IMPACTS))}")
         if not self.name:
             other = self.other.frame if isinstance(self.other, Sphere) else "ground"
             object.__setattr__(self, "name", f"{self.shape.frame}-{other}")
@@ -281,7 +281,7 @@ class ContactPair:
     other: Sphere | None
     friction: float
     restitution: float
-    law: str
+    impact: str
     coordinate: tuple[int, int] = (0, 0)
     sign: float = 0.0
     bound: float = 0.0
@@ -317,7 +317,7 @@ def _of_contact(mechanism: Mechanism, c: Contact, slots: int) -> list[ContactPai
     if other is not None:
         mechanism.frame(other.frame)
     ground: Any = None if other is not None else c.other
-    common = (ground, other, c.friction, c.restitution, c.law)
+    common = (ground, other, c.friction, c.restitution, c.impact)
     if isinstance(c.shape, Box):
         corners = c.shape.corners()
         balls = [(f"{c.name} {k}", Sphere(c.shape.frame, 0.0, at)) for k, at in enumerate(corners)]

@@ -104,7 +104,7 @@ def pair_arrays(geometry: Geometry) -> Pairs:
         else:
             kind[i] = SPHERES
     mu, e = (np.array([getattr(pair, name) for pair in pairs]) for name in ("friction", "restitution"))
-    poisson = np.array([pair.law == "poisson" for pair in pairs], bool)
+    poisson = np.array([pair.impact == "poisson" for pair in pairs], bool)
     slot = np.array([pair.slot for pair in pairs], np.int64)
     fields = [pair.ground if isinstance(pair.ground, Heightfield) else None for pair in pairs]
     reach = np.array(

@@ -64,7 +64,7 @@ class ContactLaws(NamedTuple):
             _limit(other_contact) if other_contact.gapped else 0.0 for other_contact in others
         ]
         e = [contact.restitution for contact in (*pairs, *others)]
-        poisson = [pair.law == "poisson" for pair in pairs] + [other_contact.poisson for other_contact in others]
+        poisson = [pair.impact == "poisson" for pair in pairs] + [other_contact.poisson for other_contact in others]
         return cls(np.array(mu, float), np.array(e, float), np.array(poisson, bool))
 
 
