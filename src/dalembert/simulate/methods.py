@@ -56,7 +56,7 @@ def _fixed() -> Stepper:
     return run_fixed
 
 
-class Method(NamedTuple):
+class TimeMethod(NamedTuple):
     """A way through time.
 
     Attributes
@@ -79,18 +79,18 @@ class Method(NamedTuple):
 
 PAST = "backward differentiation goes on from steps of the past, and every event ends them"
 METHODS = {
-    "dop853": Method(_explicit, between_events=True),
-    "dopri5": Method(_explicit, between_events=True),
-    "rk4": Method(_explicit, between_events=True),
-    "bdf": Method(_implicit, no_contacts=PAST),
-    "radau": Method(_implicit, between_events=True),
-    "ida": Method(_implicit, no_contacts=PAST),
-    "variational": Method(
+    "dop853": TimeMethod(_explicit, between_events=True),
+    "dopri5": TimeMethod(_explicit, between_events=True),
+    "rk4": TimeMethod(_explicit, between_events=True),
+    "bdf": TimeMethod(_implicit, no_contacts=PAST),
+    "radau": TimeMethod(_implicit, between_events=True),
+    "ida": TimeMethod(_implicit, no_contacts=PAST),
+    "variational": TimeMethod(
         _variational, no_contacts="a discrete Lagrangian has neither impulses nor friction of contacts"
     ),
-    "hybrid": Method(_hybrid, contacts=True),
-    "moreau": Method(_moreau, contacts=True),
-    "fixed": Method(_fixed, contacts=True),
+    "hybrid": TimeMethod(_hybrid, contacts=True),
+    "moreau": TimeMethod(_moreau, contacts=True),
+    "fixed": TimeMethod(_fixed, contacts=True),
 }
 """Every method of `da.simulate`."""
 
