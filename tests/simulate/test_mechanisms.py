@@ -9,8 +9,8 @@ from scipy.integrate import solve_ivp
 
 import dalembert as da
 from dalembert.simulate.events.asked import Event
-from dalembert.simulate.methods import METHODS
 from dalembert.simulate.plots import PANELS
+from dalembert.simulate.time_methods import METHODS
 from tests.simulate.linkages import crank_rocker, pendulum
 
 

@@ -15,11 +15,11 @@ from dalembert.examples import two_blocks
 from dalembert.friction import ExpressionLaw
 from dalembert.simulate import from_expressions, implicit
 from dalembert.simulate.contact import engine, hybrid
-from dalembert.simulate.methods import METHODS
 from dalembert.simulate.runge_kutta import METHODS as BETWEEN_EVENTS
 from dalembert.simulate.settings import IMPLICIT
 from dalembert.simulate.steppers import explicit, fixed, moreau, stiff, variational
 from dalembert.simulate.storage import sink
+from dalembert.simulate.time_methods import METHODS
 from tests.simulate.contact_cases import vertical_ball
 
 pytest.importorskip("h5py")

@@ -19,16 +19,16 @@ if TYPE_CHECKING:
     from dalembert.simulate.equations.signals import Table
     from dalembert.simulate.events.asked import Event
     from dalembert.simulate.events.record import MODES, EventRecord
-    from dalembert.simulate.methods import METHODS
     from dalembert.simulate.problem import Problem, integrate
     from dalembert.simulate.result import Result, Statistics
     from dalembert.simulate.settings import Settings
     from dalembert.simulate.storage.read import resume
+    from dalembert.simulate.time_methods import METHODS
     from dalembert.simulate.trajectory import Trajectory
 
 _ON_FIRST_USE = {
     "simulate": "entry",
-    "METHODS": "methods",
+    "METHODS": "time_methods",
     "Consistent": "equations.consistent",
     **dict.fromkeys(("DAE", "from_expressions"), "equations.dae"),
     "FORMULATIONS": "equations.formulation",

@@ -52,7 +52,7 @@ def loads_at(run: Trajectory, q: Array, forces: dict[str, Array]) -> dict[str, C
     """Return the contacts between shapes at configurations (N, nq) with forces, or impulses, (N, 3)."""
     if not run.contacts or run.session is None or run.session.extra.get("contacts") is None:
         return {}
-    from dalembert.simulate.contact.equations import split_contacts
+    from dalembert.simulate.contact.contact_system import split_contacts
     from dalembert.simulate.contact.shapes import pairs_of
     from dalembert.simulate.contact.surface_loops import SLOTS
 
@@ -207,7 +207,7 @@ def along_coordinates(m: Mechanism, q: Array, body: str, wrenches: Array) -> Arr
 def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -> dict[str, tuple[Array, Any]]:
     """Return rows (w, nv) or (N, w, nv) of contacts along velocities, and where they are free, sticking or not."""
     from dalembert.friction import Coulomb
-    from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
+    from dalembert.simulate.contact.contact_system import rubbing_rows, split_contacts
 
     m, unit = run.moving, np.eye(run.moving.nv)
     rows: dict[str, tuple[Array, Any]] = {f"friction of {x}": (unit[[j]], False) for j, x in enumerate(m.coordinates)}
@@ -222,7 +222,7 @@ def _rows_along_coordinates(run: Trajectory, q: Array, v: Array, modes: Array) -
 
 def rubbing_hinges(run: Trajectory) -> dict[str, LoopMotion]:
     """Return the hinges that close loops and have dry friction, by contact."""
-    from dalembert.simulate.contact.equations import rubbing_rows, split_contacts
+    from dalembert.simulate.contact.contact_system import rubbing_rows, split_contacts
 
     _, rubbing = split_contacts(None if run.session is None else run.session.extra.get("contacts"))
     if not isinstance(run.moving, Mechanism):
@@ -242,7 +242,7 @@ def hinge_torques(run: Trajectory) -> dict[str, Array]:
 
 def limits_reached(run: Trajectory, q: Array) -> dict[str, tuple[int, Array]]:
     """Return per limit of a joint the number of its velocity, and where it is reached, (N,)."""
-    from dalembert.simulate.contact.equations import split_contacts
+    from dalembert.simulate.contact.contact_system import split_contacts
     from dalembert.simulate.contact.shapes import pairs_of
 
     shapes, _ = split_contacts(None if run.session is None else run.session.extra.get("contacts"))

@@ -20,9 +20,9 @@ from dalembert.simulate.equations.controller import controller
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
 from dalembert.simulate.limits import CONSISTENT, ON_MANIFOLD
-from dalembert.simulate.methods import METHODS, choose, rubbing_contacts
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
 from dalembert.simulate.session import RunSettings, Session, rank_of
+from dalembert.simulate.time_methods import METHODS, choose, rubbing_contacts
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from dalembert.simulate.witness import broken_balance
 from dalembert.types import Array

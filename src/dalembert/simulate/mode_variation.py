@@ -21,7 +21,7 @@ from dalembert.errors import SolvabilityError, UnsupportedError
 from dalembert.friction import Dry, Hyperbolic, StaticKinetic, Stribeck
 from dalembert.friction.laws.laws import ExpressionLaw, hyperbolic, stribeck
 from dalembert.model.mechanism.parametric import SymbolicMechanism
-from dalembert.simulate.contact.equations import ContactSystem
+from dalembert.simulate.contact.contact_system import ContactSystem
 from dalembert.simulate.contact.hybrid import contact_system
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.limits import DERIVED_MODE, RANK_OF_MODE
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class SaltationExpressions:
-    """The terms of a mechanism with contacts as expressions; `simulate/contact/equations.py` names them.
+    """The terms of a mechanism with contacts as expressions; `simulate/contact/contact_system.py` names them.
 
     Attributes
     ----------

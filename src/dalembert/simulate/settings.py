@@ -18,7 +18,7 @@ from dalembert.simulate.steppers.newton_loops import NEWTON_SHARE
 from dalembert.types import Array
 
 IMPLICIT = ("bdf", "radau", "ida")
-"""Steppers of F(t, x, x') = 0; `methods.METHODS` has all."""
+"""Steppers of F(t, x, x') = 0; `time_methods.METHODS` has all."""
 
 MOST_ORDER = 6
 REALS = ("rtol", "max_step", "first_step", "newton")

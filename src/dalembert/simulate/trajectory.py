@@ -55,7 +55,7 @@ def states_between(run: Trajectory, t: Any) -> tuple[Array, Array]:
 
 
 def _continued(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
-    from dalembert.simulate.methods import METHODS
+    from dalembert.simulate.time_methods import METHODS
 
     s: Session | None = run.session
     dt = t - float(run.t[i])
@@ -77,7 +77,7 @@ REFINED = 2000
 
 def refined_run(run: Trajectory, samples: int) -> Trajectory:
     """Return a smooth run with more samples; others as they are."""
-    from dalembert.simulate.methods import METHODS
+    from dalembert.simulate.time_methods import METHODS
 
     s, span = run.session, float(run.t[-1] - run.t[0])
     if s is None or run.t.size >= samples or not span > 0.0:

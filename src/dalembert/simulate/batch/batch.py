@@ -28,9 +28,9 @@ from dalembert.simulate.batch.batch_loops import ALONE, COMPLETE, WAITING, RunEn
 from dalembert.simulate.entry import session_of
 from dalembert.simulate.ignored import FRICTION, PASSIVE, missing_effects
 from dalembert.simulate.limits import CONSISTENT, ENERGY_ROUNDING, NO_STEP, ON_MANIFOLD
-from dalembert.simulate.methods import LONG, LOOSE, STIFF
 from dalembert.simulate.session import FIELDS, Session
 from dalembert.simulate.steppers import explicit_loops as at
+from dalembert.simulate.time_methods import LONG, LOOSE, STIFF
 from dalembert.simulate.trajectory import Counts, Trajectory, columns_of, interpolated
 from dalembert.simulate.witness import JUMP, MOST_SAMPLES, ONE_STEP, SAFE, _damped, broken_balance, step_tolerance
 from dalembert.types import Array
@@ -458,7 +458,7 @@ class ContactRunner:
 
     def _refuse(self, e: Any) -> None:
         """Refuse what Python decides at the start or on the way."""
-        from dalembert.simulate.contact.equations import law_function
+        from dalembert.simulate.contact.contact_system import law_function
         from dalembert.simulate.contact.friction_loops import OTHER
         from dalembert.simulate.contact.geometry import refuse_small
         from dalembert.simulate.contact.shapes import Heightfield

@@ -16,7 +16,7 @@ import numpy as np
 
 from dalembert.kernel.loops import compiled, invoke, nested
 from dalembert.kernel.views import flags, whole, whole_matrix
-from dalembert.simulate.contact import memory
+from dalembert.simulate.contact import engine_memory as memory
 from dalembert.simulate.contact.run_loops import BEGIN, EVALUATE, GO_ON
 from dalembert.simulate.limits import DECAY_DIFFERENCE, DEEP
 from dalembert.simulate.steppers.advance_loops import advance, first_step, write

@@ -19,9 +19,7 @@ from dalembert.friction.limits import AIM, EXPLAINED
 from dalembert.kernel.array_loops import add_multiple, copy_to, dot, factor, fill, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
-from dalembert.simulate.contact.friction_loops import limit_factor, set_directions, set_rates, static
-from dalembert.simulate.contact.impulse_loops import resistance
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     APPROACH,
     AT,
     CONTACT,
@@ -36,6 +34,8 @@ from dalembert.simulate.contact.memory import (
     SLIPPING_LIMB,
     SOUND,
 )
+from dalembert.simulate.contact.friction_loops import limit_factor, set_directions, set_rates, static
+from dalembert.simulate.contact.impulse_loops import resistance
 from dalembert.simulate.contact.row_loops import entry, with_limbs
 from dalembert.simulate.limits import ACCEPTED, CONE_NEWTON, CONE_SWEEPS, EVEN_SHARES, NO_VELOCITY, SLIPS
 

@@ -21,19 +21,19 @@ from dalembert.kernel import Kernel
 from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.kernel.views import Unit, table_of
 from dalembert.model.joints import KINDS
-from dalembert.simulate.contact import memory
+from dalembert.simulate.contact import engine_memory as memory
 from dalembert.simulate.contact import run_loops as loop
 from dalembert.simulate.contact.bearing_loads import BearingLaw, BearingLoads
 from dalembert.simulate.contact.complementarity import NO_IMPULSES, impact_impulses
-from dalembert.simulate.contact.equations import (
+from dalembert.simulate.contact.contact_system import (
     OUTPUTS,
     ContactSystem,
     law_function,
 )
+from dalembert.simulate.contact.engine_memory import EngineArrays
 from dalembert.simulate.contact.field_loops import fields_unit
 from dalembert.simulate.contact.friction_loops import OTHER
 from dalembert.simulate.contact.geometry import Chain, Units
-from dalembert.simulate.contact.memory import EngineArrays
 from dalembert.simulate.contact.mode_loops import motion_unit
 from dalembert.simulate.contact.projection_loops import project_unit
 from dalembert.simulate.contact.step_loops import shot_unit

@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, cube, flags, matrix, table_at, vector, whole, whole_matrix
-from dalembert.simulate.contact.memory import AT, BALLS, ROWS, TERMS
+from dalembert.simulate.contact.engine_memory import AT, BALLS, ROWS, TERMS
 from dalembert.simulate.contact.surface_loops import SLOTS, cell, height_below, set_places, set_tangents
 from dalembert.simulate.limits import ASIDE, FLAT, OUTSIDE, TOWARDS
 

@@ -14,7 +14,7 @@ from dalembert.friction.laws import laws
 from dalembert.kernel.array_loops import copy_to, dot, factor, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
-from dalembert.simulate.contact.memory import AT, FRICTION_WORK, HEAT, LAWS, POWER
+from dalembert.simulate.contact.engine_memory import AT, FRICTION_WORK, HEAT, LAWS, POWER
 
 DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)
 """Laws of friction that loops know; `OTHER` ones are asked by a call."""

@@ -9,24 +9,7 @@ import numpy as np
 from dalembert.kernel.array_loops import copy_rows, copy_to
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import cube, flags, matrix, vector, whole, whole_matrix
-from dalembert.simulate.contact.field_loops import (
-    DOUBLINGS,
-    RADIUS,
-    STEEP,
-    TWIST,
-    field_of,
-    gap_and_rate,
-    is_point,
-    leaves,
-    longest_step,
-    on_edge,
-    room_around,
-    room_in,
-    set_cell,
-    terms_at,
-)
-from dalembert.simulate.contact.guard_loops import EDGE, GAP, guard, locate
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     ALONG,
     APART,
     AT,
@@ -44,6 +27,23 @@ from dalembert.simulate.contact.memory import (
     WHO,
     T,
 )
+from dalembert.simulate.contact.field_loops import (
+    DOUBLINGS,
+    RADIUS,
+    STEEP,
+    TWIST,
+    field_of,
+    gap_and_rate,
+    is_point,
+    leaves,
+    longest_step,
+    on_edge,
+    room_around,
+    room_in,
+    set_cell,
+    terms_at,
+)
+from dalembert.simulate.contact.guard_loops import EDGE, GAP, guard, locate
 from dalembert.simulate.contact.step_loops import TRIALS, accepted, inside, interpolate, set_state, shot, stay
 from dalembert.simulate.limits import (
     APPROACHING,

@@ -9,9 +9,7 @@ import numpy as np
 from dalembert.kernel.array_loops import copy_rows, copy_to, fill, least
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
-from dalembert.simulate.contact.field_loops import field_of, gap_and_rate, room_in
-from dalembert.simulate.contact.friction_loops import static, static_applies
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     AT,
     BEGUN,
     CALLBACK,
@@ -25,6 +23,8 @@ from dalembert.simulate.contact.memory import (
     UNRESOLVED,
     T,
 )
+from dalembert.simulate.contact.field_loops import field_of, gap_and_rate, room_in
+from dalembert.simulate.contact.friction_loops import static, static_applies
 from dalembert.simulate.contact.mode_loops import margins, motion, opening
 from dalembert.simulate.contact.step_loops import inside, interpolate, set_state, shot
 from dalembert.simulate.events.isolate_loops import (

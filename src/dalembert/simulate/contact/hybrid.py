@@ -11,10 +11,11 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.names import near_matches
-from dalembert.simulate.contact import engine, memory
+from dalembert.simulate.contact import engine
+from dalembert.simulate.contact import engine_memory as memory
 from dalembert.simulate.contact import run_loops as loop
 from dalembert.simulate.contact.complementarity import GAINED, ORDERS, Limbs
-from dalembert.simulate.contact.equations import (
+from dalembert.simulate.contact.contact_system import (
     ContactSystem,
     lagrangian_contacts,
     mechanism_contacts,

@@ -11,7 +11,7 @@ from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
 from dalembert.kkt.limits import DOUBT
 from dalembert.simulate.contact.cone_loops import block, other_rows, pose, solve_cones
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     AT,
     ENDLESS,
     ENERGY_AFTER,

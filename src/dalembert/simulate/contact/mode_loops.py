@@ -21,8 +21,7 @@ from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.kkt.limits import CERTAIN
 from dalembert.simulate.contact.cone_loops import decided
-from dalembert.simulate.contact.friction_loops import limit_factor, own_acceleration, set_directions, set_rates, static
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     AT,
     CALLBACK,
     CODE,
@@ -49,6 +48,7 @@ from dalembert.simulate.contact.memory import (
     SOUND,
     TERMS,
 )
+from dalembert.simulate.contact.friction_loops import limit_factor, own_acceleration, set_directions, set_rates, static
 from dalembert.simulate.contact.row_loops import entry, hold_limbs
 from dalembert.simulate.equations.signals import Tables, set_signals
 from dalembert.simulate.limits import ALIGNED, ALIGNING_ROUNDS, CONTRADICTION, OPENING, STILL, WEAK

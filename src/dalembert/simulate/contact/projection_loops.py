@@ -13,7 +13,7 @@ from dalembert.kernel.array_loops import add_multiple, copy_to, dot, factor, fil
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.kkt import newton
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     ALONG,
     AT,
     CALLBACK,

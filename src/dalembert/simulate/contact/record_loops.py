@@ -10,8 +10,7 @@ from dalembert.kernel.array_loops import copy_to, fill
 from dalembert.kernel.loops import nested
 from dalembert.kernel.views import cube, flags, matrix, vector, whole, whole_matrix
 from dalembert.kkt import Status
-from dalembert.simulate.contact.friction_loops import static
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     AT,
     COMPLETE,
     COMPLETE_EVENTS,
@@ -40,6 +39,7 @@ from dalembert.simulate.contact.memory import (
     WORK,
     T,
 )
+from dalembert.simulate.contact.friction_loops import static
 from dalembert.simulate.limits import SAME_INSTANT, WEAK
 
 UNIQUE, REDUNDANT_ROWS, HELD_STILL = int(Status.UNIQUE), int(Status.REDUNDANT), int(Status.HELD)

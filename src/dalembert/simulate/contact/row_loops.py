@@ -10,8 +10,8 @@ from dalembert.kernel.array_loops import add_multiple, copy_to, dot, fill
 from dalembert.kernel.loops import nested
 from dalembert.kernel.views import flags, matrix, vector, whole
 from dalembert.kkt.limits import DOUBT
+from dalembert.simulate.contact.engine_memory import AT, HELD, KEPT_CONSTRAINTS, KEPT_ROWS, REDUNDANT
 from dalembert.simulate.contact.friction_loops import static
-from dalembert.simulate.contact.memory import AT, HELD, KEPT_CONSTRAINTS, KEPT_ROWS, REDUNDANT
 from dalembert.simulate.limits import SEEN
 
 # ----------------------------------------------------------------------------------------------------------------------

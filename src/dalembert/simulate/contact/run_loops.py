@@ -17,9 +17,7 @@ from dalembert.kernel.array_loops import copy_rows, copy_to
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.simulate.contact.cone_loops import paradox
-from dalembert.simulate.contact.gap_loops import accepted_in_cells, gap_in, step_behind
-from dalembert.simulate.contact.guard_loops import first_change, first_watched, note_signs
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     AT,
     CALLBACK,
     CHATTERING,
@@ -56,6 +54,8 @@ from dalembert.simulate.contact.memory import (
     H,
     T,
 )
+from dalembert.simulate.contact.gap_loops import accepted_in_cells, gap_in, step_behind
+from dalembert.simulate.contact.guard_loops import first_change, first_watched, note_signs
 from dalembert.simulate.contact.mode_loops import motion
 from dalembert.simulate.contact.projection_loops import project
 from dalembert.simulate.contact.record_loops import (

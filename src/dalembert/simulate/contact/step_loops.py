@@ -10,7 +10,7 @@ from dalembert.kernel.array_loops import copy_to, factor, fill, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.simulate.contact.cone_loops import paradox
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     AT,
     ATOL,
     CALLBACK,

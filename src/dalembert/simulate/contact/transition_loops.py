@@ -10,9 +10,7 @@ from dalembert.kernel.array_loops import copy_to, dot, fill
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import Unit, flags, matrix, table_at, vector, whole, whole_matrix
 from dalembert.simulate.contact.cone_loops import decided, slipping_limb
-from dalembert.simulate.contact.friction_loops import own_acceleration, static, static_applies, terms_of
-from dalembert.simulate.contact.impact_loops import certify, limit_of, strike, strike_one_by_one
-from dalembert.simulate.contact.memory import (
+from dalembert.simulate.contact.engine_memory import (
     AT,
     CLINGING,
     CLOSED,
@@ -49,6 +47,8 @@ from dalembert.simulate.contact.memory import (
     H,
     T,
 )
+from dalembert.simulate.contact.friction_loops import own_acceleration, static, static_applies, terms_of
+from dalembert.simulate.contact.impact_loops import certify, limit_of, strike, strike_one_by_one
 from dalembert.simulate.contact.mode_loops import motion, opening, still
 from dalembert.simulate.contact.projection_loops import project
 from dalembert.simulate.contact.record_loops import note, word_of

@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.errors import UnsupportedError
 from dalembert.friction import Dry
-from dalembert.simulate.contact.equations import (
+from dalembert.simulate.contact.contact_system import (
     OUTPUTS,
     ContactData,
     ContactSystem,

@@ -240,7 +240,7 @@ def system_text(m: Any) -> str:
         return stored_text(m)
     data = as_data(m)
     if m.given.contacts or m.given.unilateral:
-        from dalembert.simulate.contact.equations import contact_terms_of
+        from dalembert.simulate.contact.contact_system import contact_terms_of
 
         data["contact_terms"] = contact_terms_of(m.given)  # as they are: derived anew they might round otherwise
     return stored_text(data)

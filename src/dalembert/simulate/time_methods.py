@@ -148,7 +148,7 @@ def rubbing_contacts(system: Any, friction: bool = True) -> tuple[str, ...]:
 
 def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
     from dalembert.simulate.contact.complementarity import Limbs
-    from dalembert.simulate.contact.equations import split_contacts
+    from dalembert.simulate.contact.contact_system import split_contacts
     from dalembert.simulate.contact.shapes import Heightfield, pairs_of
 
     shapes, rubbing = split_contacts(contacts)
