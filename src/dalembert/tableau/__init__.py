@@ -10,7 +10,7 @@ from dalembert.tableau.mechanics.maximal import maximal
 from dalembert.tableau.mechanics.newton_euler import GRANULARITIES, newton_euler
 from dalembert.tableau.mechanics.redundancy import least_norm, redundant_rows, without_rows
 from dalembert.tableau.mechanics.welded import body_positions, coordinates
-from dalembert.tableau.newton import NewtonStep
+from dalembert.tableau.newton_batch import NewtonStep
 from dalembert.tableau.structure.index_reduction import reduce_index, signature
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.structure.rank import rank_report

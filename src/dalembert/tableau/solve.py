@@ -13,7 +13,7 @@ from dalembert.kernel import Kernel
 from dalembert.kkt.limits import FULFILLED
 from dalembert.status import Status
 from dalembert.tableau.inputs import as_count, as_flag, as_numbers, as_scalar, named_values
-from dalembert.tableau.newton import NEWTON_ENDS, Iterated, NewtonStep, causal_start, iterate, violations
+from dalembert.tableau.newton_batch import NEWTON_ENDS, Iterated, NewtonStep, causal_start, iterate, violations
 from dalembert.tableau.structure.rank import loose_rank_report, rank_report, vanished
 from dalembert.tableau.structure.solvability import listed
 from dalembert.types import Array

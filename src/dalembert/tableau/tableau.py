@@ -12,7 +12,7 @@ import scipy.sparse as sp
 from dalembert.errors import ModelError, ShapeError
 from dalembert.model.parameters import Parameters
 from dalembert.tableau.inputs import as_flag, as_mapping, as_scalar
-from dalembert.tableau.newton import NewtonStep
+from dalembert.tableau.newton_batch import NewtonStep
 from dalembert.tableau.structure.matching import Matching, match
 from dalembert.tableau.structure.pattern import Pattern
 from dalembert.tableau.structure.pictures import structure_picture

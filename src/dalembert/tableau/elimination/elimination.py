@@ -341,7 +341,7 @@ def eliminate(matrix: Any, **options: Any) -> Any:
         Of `make_plan` and `Elimination`, or of `NewtonStep`.
     """
     if hasattr(matrix, "n_in") and hasattr(matrix, "sparsity_in"):
-        from dalembert.tableau.newton import NewtonStep
+        from dalembert.tableau.newton_batch import NewtonStep
 
         return NewtonStep(matrix, **known_options(NewtonStep, options))
     from dalembert.tableau.elimination.plan import make_plan

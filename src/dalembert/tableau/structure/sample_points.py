@@ -12,7 +12,7 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError
 from dalembert.tableau.elimination.plan import make_plan
 from dalembert.tableau.inputs import as_count, as_mapping, as_numbers, as_scalar, named_values
-from dalembert.tableau.newton import PROBES, NewtonStep, causal_start, order_by_rows
+from dalembert.tableau.newton_batch import PROBES, NewtonStep, causal_start, order_by_rows
 from dalembert.tableau.structure.rank import RankReport, rank_report
 from dalembert.types import Array
 
