@@ -51,7 +51,7 @@ layers: $(STAMP)
 	$(BIN)/lint-imports
 
 pytest: $(STAMP)
-	$(BIN)/python -m pytest -n auto --dist worksteal --durations=15 -m "$(MARKS)"
+	$(BIN)/python -m pytest -n auto --dist worksteal --durations=40 -m "$(MARKS)"
 
 wheel-test: $(STAMP)
 	$(BIN)/python -m pytest -m wheel -rP tests/cli/test_wheel.py
