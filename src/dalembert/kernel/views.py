@@ -21,19 +21,26 @@ from numba.extending import intrinsic, overload
 from dalembert.kernel.loops import SIGNATURE, compiled
 from dalembert.types import Array
 
-READ = tuple(np.dtype(kind).str for kind in (np.float64, np.int64, np.bool_))
+READ = frozenset(np.dtype(kind) for kind in (np.float64, np.int64, np.bool_))
 """Types of arrays that loops read."""
+
+_FIRST_BYTE, _ADDRESS = ctypes.c_char.from_buffer, ctypes.addressof
+_LENGTHS = {0: (0, 0, 0), 1: (0, 0), 2: (0,), 3: ()}
+"""What fills the three lengths of a row, by the number of dimensions."""
 
 
 def table_of(arrays: Mapping[str, Array], names: Sequence[str]) -> Array:
     """Return the table of arrays in the order of names; they must be contiguous, and kept alive."""
     words: list[int] = []
     for name in names:
-        about = arrays[name].__array_interface__
-        if about.get("strides") is not None or about["typestr"] not in READ:
-            raise TypeError(f"{name}: loops read contiguous arrays of float64, int64 or bool, not {arrays[name].dtype}")
-        shape = about["shape"]
-        words += (about["data"][0], *shape, *(0,) * (3 - len(shape)))
+        array = arrays[name]
+        if array.dtype not in READ or not array.flags.c_contiguous:
+            raise TypeError(f"{name}: loops read contiguous arrays of float64, int64 or bool, not {array.dtype}")
+        try:  # four times as fast as the array interface: a run asks for hundreds of addresses
+            address = _ADDRESS(_FIRST_BYTE(array)) if array.size else 0
+        except TypeError:  # not writable
+            address = array.__array_interface__["data"][0]
+        words += (address, *array.shape, *_LENGTHS[array.ndim])
     return np.array(words, np.int64).reshape(-1, 4)
 
 
