@@ -426,7 +426,7 @@ def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Arra
 
 def refuse_negative_mass(system: Any, q: Array, v: Array, t: float) -> None:
     """Refuse a start at which negative inertias outweigh the others: what moves there gains energy from its fall."""
-    bodies = [body.name for body in getattr(system, "bodies", ()) if body.inertia.is_negative()]
+    bodies = getattr(system, "negative_bodies", ())
     if not bodies:
         return
     from dalembert.kkt import Status

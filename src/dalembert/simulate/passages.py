@@ -36,6 +36,10 @@ BLOCK = 2_000
 POINTS, ROUNDS = 9, 8
 """Places around a least distance, and how often they are drawn together, four times each."""
 
+LEVEL = 0.25
+"""Part of the largest distance among `POINTS` above which the least belongs to no passage: next to one the distance is
+|x|, whose least is an eighth of the largest at most; |sin x| over two radians has 0.15."""
+
 
 def singular_passages(run: Trajectory, rank: GenericRank) -> str:
     """Return a sentence where a run passes singular configurations, else nothing."""
@@ -46,17 +50,16 @@ def singular_passages(run: Trajectory, rank: GenericRank) -> str:
     far = np.concatenate([_distances(run, rank, t[k : k + BLOCK]) for k in range(0, t.size, BLOCK)])
     padded = np.r_[np.inf, far, np.inf]
     low = np.flatnonzero((far <= padded[:-2]) & (far < padded[2:]) & (far < FALLS * rank.kept))
-    around = [(float(t[max(k - 1, 0)]), float(t[min(k + 1, t.size - 1)])) for k in low[:MOST_PASSAGES]]
-    nearest = [_nearest(run, rank, *times) for times in around]
-    passed = [place for place in nearest if place[1] < PASSED * rank.kept]
-    if not passed:
+    low = low[:MOST_PASSAGES]
+    times, least = _nearest(run, rank, t[np.maximum(low - 1, 0)], t[np.minimum(low + 1, t.size - 1)])
+    passed = np.flatnonzero(least < PASSED * rank.kept)
+    if not passed.size:
         return ""
-    listed = ", ".join(f"{time:.6g} s" for time, _ in passed[:3])
-    more = f" and {len(passed) - 3} more" if len(passed) > 3 else ""
-    least = min(s for _, s in passed)
+    listed = ", ".join(f"{time:.6g} s" for time in times[passed[:3]])
+    more = f" and {passed.size - 3} more" if passed.size > 3 else ""
     return (
-        f"passes singular configurations at t = {listed}{more}: rows become dependent there (s_r / s_1 = {least:.1e} "
-        f"where {rank.kept:.1e} is usual) and other motions may branch off; the run goes straight on"
+        f"passes singular configurations at t = {listed}{more}: rows become dependent there (s_r / s_1 = "
+        f"{least.min():.1e} where {rank.kept:.1e} is usual) and other motions may branch off; the run goes straight on"
     )
 
 
@@ -68,13 +71,20 @@ def _distances(run: Trajectory, rank: GenericRank, t: Array) -> Array:
     return distances(rank, M.reshape(len(q), m.nv, m.nv), A.reshape(len(q), len(m.names), m.nv))
 
 
-def _nearest(run: Trajectory, rank: GenericRank, low: float, high: float) -> tuple[float, float]:
-    """Return the time between two others at which the distance is least, and the distance."""
-    best = low, np.inf
+def _nearest(run: Trajectory, rank: GenericRank, low: Array, high: Array) -> tuple[Array, Array]:
+    """Return the times (n,) between others, `low` and `high`, at which distances are least, and these distances.
+
+    Places that turn out to lie next to no passage are left where they are.
+    """
+    low, high = low.copy(), high.copy()
+    times, least, drawn = low.copy(), np.full(low.size, np.inf), np.arange(low.size)
     for _ in range(ROUNDS):
-        t = np.linspace(low, high, POINTS)
-        far = _distances(run, rank, t)
-        k = int(np.argmin(far))
-        best = float(t[k]), float(far[k])
-        low, high = float(t[max(k - 1, 0)]), float(t[min(k + 1, POINTS - 1)])
-    return best
+        if not drawn.size:
+            break
+        t = np.linspace(low[drawn], high[drawn], POINTS)
+        far = _distances(run, rank, t.ravel()).reshape(t.shape)
+        k, column = far.argmin(axis=0), np.arange(drawn.size)
+        times[drawn], least[drawn] = t[k, column], far[k, column]
+        low[drawn], high[drawn] = t[np.maximum(k - 1, 0), column], t[np.minimum(k + 1, POINTS - 1), column]
+        drawn = drawn[least[drawn] <= LEVEL * far.max(axis=0)]
+    return times, least

@@ -175,19 +175,14 @@ def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0
     from dalembert.simulate.equations.codes import Forces
 
     tau, n = Forces(law), system.nv
-    slopes = np.zeros((n, n))
-    for j in range(n):
-        ends = []
-        for sign in (1.0, -1.0):
-            speed = v.copy()
-            speed[j] += sign * DECAY_DIFFERENCE
-            try:
-                force = tau(t, q, speed)
-                a, _, _ = system.forward(q, speed, force, t)
-            except (ModelError, ShapeError):
-                return 0.0
-            ends.append(a)
-        slopes[:, j] = (ends[0] - ends[1]) / (2 * DECAY_DIFFERENCE)
+    shifts = DECAY_DIFFERENCE * np.eye(n)
+    speeds = v + np.concatenate([shifts, -shifts])
+    try:
+        forces = np.array([tau(t, q, speed) for speed in speeds]).reshape(2 * n, n)
+        a, _, _ = system.forward(np.tile(q, (2 * n, 1)), speeds, forces, t)
+    except (ModelError, ShapeError):
+        return 0.0
+    slopes = (a[:n] - a[n:]).T / (2 * DECAY_DIFFERENCE)
     if not np.isfinite(slopes).all():
         return 0.0
     return float(max(0.0, -np.linalg.eigvals(slopes).real.min(initial=0.0)))

@@ -162,6 +162,11 @@ class Mechanism:
         return tuple(index[joint.parent] for joint in self.joints)
 
     @cached_property
+    def negative_bodies(self) -> tuple[str, ...]:
+        """Names of bodies whose mass or a principal moment is negative."""
+        return tuple(body.name for body in self.bodies if body.inertia.is_negative())
+
+    @cached_property
     def _body_index(self) -> dict[str, int]:
         return {body.name: i for i, body in enumerate(self.bodies)}
 

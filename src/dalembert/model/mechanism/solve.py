@@ -223,7 +223,7 @@ def _open_tree(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array)
 
 def _indefinite(mechanism: Mechanism, q: Array) -> Array:
     """Return for every sample whether its mass matrix has a negative eigenvalue; only negative inertias bring one."""
-    if mechanism.nv > LARGEST_SURVEYED or not any(body.inertia.is_negative() for body in mechanism.bodies):
+    if mechanism.nv > LARGEST_SURVEYED or not mechanism.negative_bodies:
         return np.zeros(q.shape[:-1], dtype=bool)
     return np.asarray(np.linalg.eigvalsh(mechanism.mass_matrix(q))[..., 0] < 0.0)
 

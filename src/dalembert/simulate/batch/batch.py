@@ -133,7 +133,7 @@ class RunBatch:
             "on_step= is called": s.on_step is not None,
             "forces have corners or jumps": bool(s.stops),
             "Python functions are the system": not getattr(self.system, "compiled", True),
-            "negative inertias": any(body.inertia.is_negative() for body in getattr(self.system, "bodies", ())),
+            "negative inertias": bool(getattr(self.system, "negative_bodies", ())),
             "data of the model do not act": any(each.kind in (FRICTION, PASSIVE) for each in s.ignored),
         }
         for reason, holds in reasons.items():
