@@ -5,7 +5,7 @@ tensor, so a kernel of the processor reads and writes it in place; a kernel of `
 PyTorch's current stream. Its gradient is the operator of `kernel.vjp()`, which has a gradient in the same way. The
 rule of `vmap` moves axes, since leading axes are a batch to a kernel.
 
-Forward mode and transformations of `torch.func` take no rules of operators, only of an `autograd.Function`: inside them the
+Forward mode and transformations of `torch.func` take no rules of operators, only of an `autograd.Function`: there the
 operator is called through one, which also has forward derivatives (`kernel.jvp()`).
 """
 
