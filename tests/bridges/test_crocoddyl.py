@@ -74,7 +74,7 @@ def test_action_by_its_numerical_twin_and_a_solve():
 
 
 def test_a_state_without_an_answer_ends_no_process():
-    """From the open linkage, where Crocoddyl begins unless it is told: no solution, with the reason; from its loop, one."""
+    """From the open linkage, where Crocoddyl begins by itself: no solution, with the reason; from its loop, one."""
     m = four_bar()
     state = bridge.MechanismState(m)
     start = np.concatenate([m.assemble([1.0, -0.7, -1.5]).q, np.zeros(3)])
