@@ -9,7 +9,9 @@ import dalembert as da
 from tests.bridges.models import batch, linkage
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning", "ignore::UserWarning")  # its own
+pytestmark = pytest.mark.filterwarnings(  # its own
+    "ignore:.*torch.jit.*:DeprecationWarning", "ignore:.*torch.jit.*:FutureWarning", "ignore::UserWarning"
+)
 
 
 def tensors(size, seed=3):
