@@ -15,7 +15,7 @@ help:
 	@echo "make test    set up, lint, types, layers, then all tests"
 	@echo "make test-all     the same with the tests that build packages and pages, minutes each"
 	@echo "make wheel-test   build a wheel with compiled loops, run first calls in a fresh environment"
-	@echo "make bridge-test  tests of JAX, PyTorch and rsl_rl, each in an environment of its own (gigabytes)"
+	@echo "make bridge-test  tests of JAX, PyTorch, rsl_rl, Crocoddyl and Rerun, each in an environment of its own (gigabytes)"
 	@echo "make lint | format | types | layers | pytest | coverage | bench | campaign | house | docs | viewer | clean"
 
 $(STAMP): pyproject.toml
@@ -58,16 +58,23 @@ wheel-test: $(STAMP)
 
 # JAX in its oldest and newest supported versions. PIP_EXTRA_INDEX_URL may name an index that has PyTorch without CUDA.
 BRIDGES := $(VENV)/bridges
+# The newest JAX needs a newer Python than the oldest that is supported here; taken where there is one.
+NEWEST_PYTHON = $(or $(shell for p in python3.14 python3.13 python3.12; do $$p -c "import venv" 2>/dev/null && echo $$p && break; done),$(PYTHON))
 bridge-test:
-	$(MAKE) $(BRIDGES)/jax-oldest $(BRIDGES)/jax $(BRIDGES)/torch
+	$(MAKE) $(BRIDGES)/jax-oldest $(BRIDGES)/jax $(BRIDGES)/torch $(BRIDGES)/crocoddyl $(BRIDGES)/rerun
 	$(BRIDGES)/jax-oldest/bin/python -m pytest -rs tests/bridges/test_jax.py
-	$(BRIDGES)/jax/bin/python -m pytest -rs tests/bridges/test_jax.py tests/bridges/test_tutorials.py
+	$(BRIDGES)/jax/bin/python -m pytest -rs tests/bridges/test_jax.py tests/bridges/test_gym.py tests/bridges/test_tutorials.py
 	$(BRIDGES)/torch/bin/python -m pytest -rs tests/bridges/test_torch.py tests/bridges/test_gym.py \
 	    tests/bridges/test_rsl_rl.py tests/bridges/test_tutorials.py
+	$(BRIDGES)/crocoddyl/bin/python -m pytest -rs tests/bridges/test_crocoddyl.py tests/bridges/test_tutorials.py
+	$(BRIDGES)/rerun/bin/python -m pytest -rs tests/bridges/test_rerun.py tests/bridges/test_tutorials.py
 
 $(BRIDGES)/jax-oldest: INSTALL = "jax==0.6.0" "jaxlib==0.6.0" --editable ".[jax]"
-$(BRIDGES)/jax: INSTALL = --editable ".[jax]"
+$(BRIDGES)/jax: INSTALL = --editable ".[jax,gym]"
+$(BRIDGES)/jax: PYTHON := $(NEWEST_PYTHON)
 $(BRIDGES)/torch: INSTALL = --editable ".[torch,rsl]" tensorboard
+$(BRIDGES)/crocoddyl: INSTALL = --editable ".[crocoddyl]"
+$(BRIDGES)/rerun: INSTALL = --editable ".[rerun]"
 $(BRIDGES)/%: pyproject.toml
 	$(PYTHON) -m venv $@
 	$@/bin/python -m pip install --quiet --disable-pip-version-check --upgrade pip

@@ -5,7 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from tests.bridges.models import batch, linkage
+import dalembert as da
+from dalembert.status import Status
+from tests.bridges.models import batch, four_bar, linkage
 
 crocoddyl = pytest.importorskip("crocoddyl")
 bridge = pytest.importorskip("dalembert.bridges.crocoddyl")
@@ -35,6 +37,20 @@ def test_state_by_differences():
     np.testing.assert_allclose(state.Jintegrate(x, dx), wanted, atol=1e-8)
 
 
+def test_one_control_and_one_freedom():
+    """Crocoddyl's matrices of one column or row have one axis in Python: a pendulum by its numerical twin."""
+    b = da.Builder("pendulum")
+    b.body("bob", mass=1.0, center=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", "world", "bob", axis=(0, 1, 0))
+    action = bridge.MechanismAction(b.build())
+    twin = crocoddyl.DifferentialActionModelNumDiff(action, False)
+    for model, memory in ((action, data := action.createData()), (twin, other := twin.createData())):
+        model.calc(memory, np.array([0.3, -0.2]), np.array([0.5]))
+        model.calcDiff(memory, np.array([0.3, -0.2]), np.array([0.5]))
+    np.testing.assert_allclose(data.Fx, other.Fx, atol=1e-6)
+    np.testing.assert_allclose(data.Fu, other.Fu, atol=1e-6)
+
+
 def test_action_by_its_numerical_twin_and_a_solve():
     m = linkage()
     state = bridge.MechanismState(m)
@@ -55,3 +71,24 @@ def test_action_by_its_numerical_twin_and_a_solve():
     nodes = [crocoddyl.IntegratedActionModelEuler(action, h) for h in (1e-2, 0.0)]
     solver = crocoddyl.SolverFDDP(crocoddyl.ShootingProblem(x, [nodes[0]] * 10, nodes[1]))
     assert solver.solve([], [], 50)
+
+
+def test_a_state_without_an_answer_ends_no_process():
+    """From the open linkage, where Crocoddyl begins by itself: no solution, with the reason; from its loop, one."""
+    m = four_bar()
+    state = bridge.MechanismState(m)
+    start = np.concatenate([m.assemble([1.0, -0.7, -1.5]).q, np.zeros(3)])
+    costs = crocoddyl.CostModelSum(state, 1)
+    costs.addCost("x", crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelState(state, start, 1)), 1.0)
+    costs.addCost("u", crocoddyl.CostModelResidual(state, crocoddyl.ResidualModelControl(state, 1)), 0.1)
+    action = bridge.MechanismAction(m, costs, ["crank hinge"], state)
+    nodes = [crocoddyl.IntegratedActionModelEuler(action, h) for h in (1e-2, 0.0)]
+    solver = crocoddyl.SolverFDDP(crocoddyl.ShootingProblem(start, [nodes[0]] * 5, nodes[1]))
+    assert solver.solve([start] * 6, [np.zeros(1)] * 5)
+    assert action.status is None
+    data = action.createData()
+    action.calc(data, state.zero(), np.zeros(1))
+    action.calcDiff(data, state.zero(), np.zeros(1))
+    assert all(np.isnan(x).all() for x in (data.xout, data.cost, data.Fx, data.Fu))
+    assert isinstance(action.status, Status)
+    assert not solver.solve([state.zero()] * 6, [np.zeros(1)] * 5, 5)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 import zipfile
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -163,6 +164,33 @@ def test_misuse_is_named(tmp_path):
         m.to_fmu(tmp_path / "x.fmu", kinds=("scheduled",))
     with pytest.raises(da.ModelError, match="names no parameter"):
         m.to_fmu(tmp_path / "x.fmu", parameters=["weight:crank"])
+
+
+def rod(hinge):
+    b = da.Builder("rod")
+    b.body("bob", mass=1.0, center=(0, 0, -1), inertia=(0.1, 0.1, 0.1))
+    b.joint(hinge, "revolute", "world", "bob", axis=(0, 1, 0))
+    return b.build()
+
+
+def test_names_that_a_unit_has_itself_are_refused(tmp_path):
+    """`status` and `time` are variables of every unit: two of a name are no valid description."""
+    for name in ("time", "status"):
+        with pytest.raises(da.ModelError, match=f"'{name}' of its own"):
+            rod(name).to_fmu(tmp_path / "x.fmu", [0.1], platforms=[])
+
+
+def test_the_identifier_is_one_of_c(tmp_path):
+    unit = rod("hinge").to_fmu(tmp_path / "Träger 2.fmu", [0.1], platforms=[])
+    text = zipfile.ZipFile(unit.path).read("modelDescription.xml").decode()
+    assert 'modelIdentifier="Tr_ger_2"' in text
+
+
+def test_dry_friction_that_is_left_out_is_named(tmp_path):
+    m = rod("hinge")
+    m = replace(m, joints=tuple(replace(joint, friction=(0.5,)) for joint in m.joints))
+    with pytest.warns(da.ModelWarning, match="dry friction of 'hinge'"):
+        m.to_fmu(tmp_path / "x.fmu", [0.1], platforms=[])
 
 
 @pytest.mark.slow

@@ -74,6 +74,66 @@ def test_single_passes_the_checker(name):
     assert env.spec.max_episode_steps == task(name).horizon
 
 
+def test_many_are_the_single_ones_side_by_side():
+    """SameStep against Gymnasium's SyncVectorEnv of single environments: every array bit for bit, every mask."""
+    size, horizon = 3, 4
+    ours = bridge.VectorEnv(pendulum(), size, autoreset_mode="SameStep", max_episode_steps=horizon)
+    single = lambda: gymnasium.wrappers.TimeLimit(bridge.Env(pendulum()), horizon)  # noqa: E731
+    theirs = gymnasium.vector.SyncVectorEnv([single] * size, autoreset_mode="SameStep")
+    ours.reset(seed=0), theirs.reset(seed=0)
+    batches = [env.unwrapped.motion.batch for env in theirs.envs]
+    ours.motion.batch.place(np.ones(size, dtype=bool), *([getattr(b, x)[0] for b in batches] for x in "qv"))
+    for k in range(horizon):
+        action = np.random.default_rng(k).uniform(-1, 1, (size, 1)).astype(np.float32)
+        (*mine, info), (*wanted, their_info) = ours.step(action), theirs.step(action)
+        for found, each in zip(mine[k == horizon - 1 :], wanted[k == horizon - 1 :], strict=True):  # but new starts
+            np.testing.assert_array_equal(found, each)
+            assert found.dtype == each.dtype
+        assert set(info) == set(their_info) | {"solved", "_solved"}  # of all copies, also of those that begin anew
+    np.testing.assert_array_equal(info["final_obs"], np.stack(their_info["final_obs"]))
+    for word in ("final_info", "_final_info", "_final_obs"):
+        np.testing.assert_equal(info[word], their_info[word])
+
+
+@pytest.mark.parametrize("mode", ["NextStep", "SameStep"])
+def test_a_reward_may_be_a_view_of_the_states(mode):
+    """The speed as reward: it does not change once it is out, and the states are those of any other reward."""
+    speedy = replace(pendulum(), reward=lambda q, v, u: v[:, 0])
+    env, other = (bridge.VectorEnv(each, 2, autoreset_mode=mode, max_episode_steps=2) for each in (speedy, pendulum()))
+    env.reset(seed=0), other.reset(seed=0)
+    seen = []
+    for _ in range(4):
+        seen.append(env.step(np.zeros((2, 1)))[1])
+        seen.append(seen[-1].copy())
+        other.step(np.zeros((2, 1)))
+        np.testing.assert_array_equal(env.motion.batch.v, other.motion.batch.v)
+    np.testing.assert_array_equal(seen[::2], seen[1::2])
+
+
+@pytest.mark.parametrize(("library", "module"), [("torch", "torch"), ("jax", "jax.numpy")])
+def test_arrays_of_other_libraries(library, module):
+    """In and out, the numbers of NumPy in single precision; those that are out stay as they are."""
+    guest = pytest.importorskip(module)
+    numpy, other = (
+        bridge.VectorEnv(pendulum(), 3, autoreset_mode="SameStep", max_episode_steps=3, arrays=arrays)
+        for arrays in ("numpy", library)
+    )
+    first, kept = other.reset(seed=2)[0], numpy.reset(seed=2)[0]
+    kind = type(guest.asarray([0.0]))
+    for _ in range(4):
+        action = np.full((3, 1), 0.25, dtype=np.float32)
+        found, wanted = other.step(guest.asarray(action)), numpy.step(action)
+        for one, two in zip(found[:4], wanted[:4], strict=True):
+            assert isinstance(one, kind)
+            np.testing.assert_array_equal(np.asarray(one, dtype=np.float32), np.float32(two))
+        assert isinstance(found[4]["solved"], kind)
+    np.testing.assert_array_equal(np.asarray(first), kept)
+    mask = guest.asarray(np.array([True, False, False]))
+    before = other.motion.batch.q.copy()
+    other.reset(options={"reset_mask": mask})
+    np.testing.assert_array_equal(other.motion.batch.q[1:], before[1:])
+
+
 def test_copies_do_not_see_each_other():
     """States of a copy are those of a batch of one, bit for bit."""
     many = bridge.VectorEnv(task("FourBar"), 5)
@@ -179,6 +239,14 @@ def test_misuse_is_named():
         bridge.VectorEnv(pendulum(method="leapfrog"), 1)
     with pytest.raises(da.ModelError, match="arrays"):
         bridge.VectorEnv(pendulum(), 1, arrays="lists")
+    with pytest.raises(da.ShapeError, match=r"\(3, 1\), not \(1, 3\)"):
+        bridge.VectorEnv(pendulum(), 3).step(np.zeros((1, 3)))
+    with pytest.raises(da.ShapeError, match=r"reward.* is \(3,\), not \(3, 1\)"):
+        bridge.VectorEnv(replace(pendulum(), reward=lambda q, v, u: v), 3).step(np.zeros((3, 1)))
+    with pytest.raises(da.ShapeError, match=r"terminated.* is \(3,\), not \(\)"):
+        bridge.VectorEnv(replace(pendulum(), terminated=lambda q, v: False), 3).step(np.zeros((3, 1)))
+    with pytest.raises(da.ShapeError, match=r"observe.* is \(3, k\), not \(3,\)"):
+        bridge.VectorEnv(replace(pendulum(), observe=lambda q, v: q[:, 0]), 3)
 
 
 def test_cassie_moves_its_legs_through_its_loops():

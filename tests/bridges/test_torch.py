@@ -9,7 +9,9 @@ import dalembert as da
 from tests.bridges.models import batch, linkage
 
 torch = pytest.importorskip("torch")
-pytestmark = pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning", "ignore::UserWarning")  # its own
+pytestmark = pytest.mark.filterwarnings(  # its own
+    "ignore:.*torch.jit.*:DeprecationWarning", "ignore:.*torch.jit.*:FutureWarning", "ignore::UserWarning"
+)
 
 
 def tensors(size, seed=3):
@@ -99,6 +101,33 @@ def test_compiled_without_a_break():
     loss(one).backward()
     torch.compile(loss, fullgraph=True, backend="aot_eager")(two).backward()
     np.testing.assert_allclose(one.grad.numpy(), two.grad.numpy(), rtol=1e-13)
+
+
+def test_forward_mode_by_the_checker_of_torch():
+    """Dual tensors outside of `torch.func`: tangents against differences, also forward over reverse."""
+    f = linkage().compile().to_torch()
+    x = [each.requires_grad_() for each in tensors(2)]
+    smooth = lambda *x: f(*x)[:2]  # noqa: E731
+    assert torch.autograd.gradcheck(smooth, x, check_forward_ad=True, check_batched_forward_grad=True)
+    one = [each[0].detach().requires_grad_() for each in x]
+    assert torch.autograd.gradgradcheck(smooth, one, check_fwd_over_rev=True, check_rev_over_rev=True)
+
+
+@pytest.mark.parametrize("way", ["jvp", "jacfwd", "jacrev", "vmap"])
+def test_transformations_that_are_compiled(way):
+    """Inside `torch.compile` they have the numbers that they have outside; its graph breaks there."""
+    f = linkage().compile().to_torch()
+    q, v, tau = tensors(None)
+    kinds = torch.func
+    calls = {
+        "jvp": lambda v: kinds.jvp(lambda v: f(q, v, tau)[0], (v,), (v,))[1],
+        "jacfwd": lambda v: kinds.jacfwd(lambda v: f(q, v, tau)[0])(v),
+        "jacrev": lambda v: kinds.jacrev(lambda v: f(q, v, tau)[0])(v),
+        "vmap": lambda v: kinds.vmap(lambda v: f(q, v, tau)[0])(v[None]),
+    }
+    found = torch.compile(calls[way], backend="aot_eager")(v)
+    assert found.abs().max() > 0
+    np.testing.assert_array_equal(found.numpy(), calls[way](v).numpy())
 
 
 def test_single_precision():

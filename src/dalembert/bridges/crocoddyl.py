@@ -16,7 +16,6 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.bridges.chosen import guest
-from dalembert.errors import SolvabilityError
 from dalembert.status import Status
 
 if TYPE_CHECKING:
@@ -117,7 +116,10 @@ class MechanismAction(crocoddyl.DifferentialActionModelAbstract):
 
     Notes
     -----
-    A state at which the equations have no answer raises `SolvabilityError`, which Crocoddyl's solvers pass on.
+    A state at which the equations have no answer has NaN as acceleration, derivatives and cost, for which Crocoddyl's
+    solvers shorten their step; an exception would end the process, since they call from threads. `status` is that of
+    the last such state, None where there was none. Without a guess, solvers begin at `state.zero()`, which lies on no
+    loop: give them states that do.
     """
 
     def __init__(
@@ -135,6 +137,7 @@ class MechanismAction(crocoddyl.DifferentialActionModelAbstract):
         self.forward = mechanism.compile("forward")
         self.slopes = mechanism.compile("forward_derivatives")
         self.outputs = [port.name for port in self.slopes.outputs]
+        self.status: Status | None = None
 
     def createData(self) -> Any:
         """Return the memory of one node."""
@@ -152,32 +155,39 @@ class MechanismAction(crocoddyl.DifferentialActionModelAbstract):
             tau[self.places] = u
         return [np.array(x[:n]), np.array(x[n:]), tau, np.zeros(1)]
 
-    def _refuse(self, status: Any) -> None:
-        if int(status[0]) not in SOLVED:
-            raise SolvabilityError(f"{self.mechanism.name!r}: {Status(int(status[0])).message}")
+    def _solved(self, status: Any) -> bool:
+        """Return whether a status is an answer; remember one that is not."""
+        solved = int(status[0]) in SOLVED
+        if not solved:
+            self.status = Status(int(status[0]))
+        return solved
 
     def calc(self, data: Any, x: Any, u: Any = None) -> None:
         """Compute acceleration and cost; without u the cost alone, as at the end of a problem."""
+        solved = True
         if u is not None:
             a, _, status = self.forward(*self._inputs(x, u))
-            self._refuse(status)
-            data.xout[:] = a
+            solved = self._solved(status)
+            data.xout[:] = a if solved else np.nan
         if self.costs is not None:
             if u is None:
                 self.costs.calc(data.costs, x)
             else:
                 self.costs.calc(data.costs, x, u)
             data.cost = data.costs.cost
+        if not solved:
+            data.cost = np.nan
 
     def calcDiff(self, data: Any, x: Any, u: Any = None) -> None:
         """Compute Fx, Fu and the derivatives of the cost."""
         if u is not None:
             found = dict(zip(self.outputs, self.slopes(*self._inputs(x, u)), strict=True))
-            self._refuse(found["status"])
+            solved = self._solved(found["status"])
             n = self.mechanism.nv
             by = {name: np.asarray(found[f"dacceleration_d{name}"]).reshape(n, n) for name in ("q", "v", "force")}
-            data.Fx[:, :] = np.hstack([by["q"], by["v"]])
-            data.Fu[:, :] = by["force"][:, self.places]
+            slopes = (data.Fx, np.hstack([by["q"], by["v"]])), (data.Fu, by["force"][:, self.places])
+            for memory, slope in slopes:  # memory of one row or column has one axis
+                memory[...] = slope.reshape(memory.shape) if solved else np.nan
         if self.costs is not None:
             if u is None:
                 self.costs.calcDiff(data.costs, x)

@@ -33,13 +33,13 @@ def to_rerun(run: Trajectory, path: str | Path | None = None) -> Any:
     for k, body in enumerate(mechanism.bodies):
         columns = rr.Transform3D.columns(translation=positions[:, k], mat3x3=rotations[:, k])
         stream.send_columns(f"world/{_entity(body.name)}", [times], columns)
-    for visual in mechanism.visuals:
+    for k, visual in enumerate(mechanism.visuals):
         shape = _shape(rr, visual)
         if shape is not None:
-            at = f"world/{_entity(visual.body)}/{visual.kind}"
-            stream.log(
-                at, rr.Transform3D(translation=visual.placement.position, mat3x3=visual.placement.rotation), static=True
-            )
+            at = f"world/{_entity(visual.body)}/{visual.kind}_{k}"
+            turned = visual.placement.rotation
+            turned = turned * np.asarray(visual.size) if visual.kind == "mesh" else turned
+            stream.log(at, rr.Transform3D(translation=visual.placement.position, mat3x3=turned), static=True)
             stream.log(at, shape, static=True)
     for names, values, word in ((run.configuration_names, run.q, "q"), (mechanism.coordinates, run.v, "v")):
         for name, column in zip(names, np.asarray(values).T, strict=True):
@@ -63,6 +63,13 @@ def _shape(rr: Any, visual: Any) -> Any:
         return rr.Boxes3D(half_sizes=[np.asarray(size) / 2], colors=color, fill_mode="solid")
     if visual.kind == "sphere":
         return rr.Ellipsoids3D(half_sizes=[(size[0],) * 3], colors=color, fill_mode="solid")
+    if visual.kind == "ellipsoid":
+        return rr.Ellipsoids3D(half_sizes=[size], colors=color, fill_mode="solid")
+    if visual.kind == "cylinder":
+        return rr.Cylinders3D(radii=[size[0]], lengths=[size[1]], colors=color, fill_mode="solid")
+    if visual.kind == "capsule":  # from its one centre to the other there, here about the middle
+        middle = [(0.0, 0.0, -size[1] / 2)]
+        return rr.Capsules3D(radii=[size[0]], lengths=[size[1]], translations=middle, colors=color, fill_mode="solid")
     if visual.kind == "mesh" and visual.file and Path(visual.file).suffix.lower() in (".glb", ".gltf", ".obj", ".stl"):
         return rr.Asset3D(path=visual.file)
     return None

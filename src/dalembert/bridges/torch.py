@@ -5,7 +5,7 @@ tensor, so a kernel of the processor reads and writes it in place; a kernel of `
 PyTorch's current stream. Its gradient is the operator of `kernel.vjp()`, which has a gradient in the same way. The
 rule of `vmap` moves axes, since leading axes are a batch to a kernel.
 
-Transformations of `torch.func` do not take gradients of operators, only of an `autograd.Function`: inside them the
+Forward mode and transformations of `torch.func` take no rules of operators, only of an `autograd.Function`: there the
 operator is called through one, which also has forward derivatives (`kernel.jvp()`).
 """
 
@@ -76,15 +76,30 @@ class KernelOperator:
 
     def apply(self, *tensors: Any) -> tuple[Any, ...]:
         """Apply the operator to checked tensors."""
-        results = self.function.apply(*tensors) if self._transformed() else self.operator(*tensors)
+        if not self._transformed():
+            results = self.operator(*tensors)
+        elif self.torch.compiler.is_compiling():
+            results = self.outside(*tensors)
+        else:
+            results = self.function.apply(*tensors)
         return (results,) if self.single else results
 
     def _transformed(self) -> bool:
-        """Return whether a transformation of `torch.func` is under way; where that cannot be told, say yes."""
-        if self.torch.compiler.is_compiling():
-            return False
-        stack = getattr(self.torch._C._functorch, "peek_interpreter_stack", None)
-        return stack is None or stack() is not None
+        """Return whether a transformation of `torch.func` or forward mode is under way.
+
+        An operator has no rule for either: PyTorch drops tangents at it without a word. Where it cannot be told, say
+        yes.
+        """
+        level = getattr(self.torch.autograd.forward_ad, "_current_level", 0)  # -1 outside of forward mode
+        functorch = self.torch._C._functorch  # the calls that torch.compile follows
+        return (
+            level >= 0 or not hasattr(functorch, "maybe_current_level") or functorch.maybe_current_level() is not None
+        )
+
+    @cached_property
+    def outside(self) -> Callable[..., Any]:
+        """The `autograd.Function` beside a graph of `torch.compile`, which cannot follow its forward derivatives."""
+        return self.torch.compiler.disable(self.function.apply)
 
     @cached_property
     def function(self) -> Any:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import zipfile
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -26,7 +27,7 @@ import numpy as np
 
 from dalembert.bridges.chosen import guest
 from dalembert.bridges.fmi.description import UnitVariable, build_description, description2, description3, variables
-from dalembert.errors import ModelError, UnsupportedError
+from dalembert.errors import ModelError, UnsupportedError, warn_user
 from dalembert.kernel import Kernel
 from dalembert.kernel.c.engine import find_compiler
 from dalembert.kernel.c.export import export_c
@@ -91,13 +92,17 @@ def to_fmu(
     if not kinds or not step > 0:
         raise ModelError(f"a unit has at least one of the kinds {KINDS} and a positive step; got {kinds}, step={step}")
     target = Path(path)
-    name = re.sub(r"\W", "_", target.stem) or "unit"
+    name = re.sub(r"\W", "_", target.stem, flags=re.ASCII) or "unit"  # an identifier of C
     if name[0].isdigit():
         name = f"x{name}"
     start_q, start_v = _start(mechanism, q, v)
     symbolic = SymbolicMechanism.of(mechanism, tuple(parameters)) if parameters else None
     values = _parameter_values(symbolic)
     found = variables(mechanism, start_q.tolist(), start_v.tolist(), values)
+    twice = [x for x, count in Counter(variable.name for variable in found).items() if count > 1]
+    if twice:
+        raise ModelError(f"a unit has a variable {twice[0]!r} of its own, as has {mechanism.name!r}: rename the joint")
+    _warn_of_friction(mechanism)
     token = (
         "{"
         + hashlib.sha256("|".join([mechanism.content(), version, repr(found), repr(step)]).encode()).hexdigest()[:32]
@@ -123,6 +128,14 @@ def to_fmu(
 def _check(word: Any, known: Sequence[str], what: str) -> None:
     if word not in known:
         raise ModelError(f"{what}: {word!r} is none of {', '.join(map(repr, known))}")
+
+
+def _warn_of_friction(mechanism: Mechanism) -> None:
+    """Say which dry friction the model carries and a unit leaves out."""
+    rubbing = [joint.name for joint in mechanism.joints if any(joint.friction)]
+    if rubbing:
+        names = ", ".join(map(repr, rubbing))
+        warn_user(f"{mechanism.name!r} as FMU: dry friction of {names} is left out, a unit has smooth forces alone")
 
 
 def _start(mechanism: Mechanism, q: Any, v: Any) -> tuple[np.ndarray, np.ndarray]:

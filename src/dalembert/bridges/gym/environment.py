@@ -6,13 +6,14 @@ False, and its numbers are those before the step. Arrays that are returned are n
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from dalembert.bridges.chosen import guest
 from dalembert.bridges.gym.batch import Batch
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, ShapeError
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -20,6 +21,15 @@ if TYPE_CHECKING:
 
 gymnasium = guest("gymnasium", "Gymnasium", "gym", "an environment")
 AutoresetMode = gymnasium.vector.AutoresetMode
+ARRAYS = ("numpy", "torch", "jax")
+
+
+def _fresh(values: Any, shape: tuple[int, ...], what: str, dtype: Any = float) -> Array:
+    """Return a copy of what a task's function or a policy gave: it may be a view of the states, which move on."""
+    array = np.array(values, dtype=dtype)
+    if array.shape != shape:
+        raise ShapeError(f"{what} is {shape}, not {array.shape}")
+    return array
 
 
 class Motion:
@@ -49,20 +59,32 @@ class Motion:
 
     def observe(self) -> Array:
         """Return all observations, fresh."""
-        return np.array(self.task.observe(self.batch.q, self.batch.v), dtype=np.float32)
+        found = np.array(self.task.observe(self.batch.q, self.batch.v), dtype=np.float32)
+        if found.ndim != 2 or len(found) != self.size:
+            raise ShapeError(f"observe(q, v) is ({self.size}, k), not {found.shape}")
+        return found
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array]:
         """Advance all copies; return rewards, ends, cuts by the horizon, and which copies had an answer."""
         task = self.task
-        actions = np.clip(np.asarray(actions, dtype=float).reshape(self.size, -1), -1.0, 1.0)
+        actions = np.clip(_fresh(actions, (self.size, len(self.places)), "an action of all copies"), -1.0, 1.0)
         tau = np.zeros((self.size, task.mechanism.nv))
         tau[:, self.places] = actions * self.limits
         solved = self.batch.advance(tau, task.step / task.substeps, task.substeps)
         self.count += 1
         q, v = self.batch.q, self.batch.v
-        terminated = np.asarray(task.terminated(q, v), dtype=bool) | ~solved
+        terminated = _fresh(task.terminated(q, v), (self.size,), "terminated(q, v)", bool) | ~solved
         truncated = (self.count >= self.horizon) & ~terminated
-        return np.asarray(task.reward(q, v, actions), dtype=float), terminated, truncated, solved
+        return _fresh(task.reward(q, v, actions), (self.size,), "reward(q, v, action)"), terminated, truncated, solved
+
+
+def _maker(arrays: str) -> Callable[[Array], Any]:
+    """Return what makes an array of the named library; the array is nobody else's, so it may share the memory."""
+    if arrays == "torch":
+        return guest("torch", "PyTorch", "torch", "arrays='torch'").from_numpy
+    if arrays == "jax":
+        return guest("jax.numpy", "JAX", "jax", "arrays='jax'").asarray
+    return lambda array: array
 
 
 class VectorEnv(gymnasium.vector.VectorEnv):
@@ -79,7 +101,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         "SameStep" (the last step resets; `info["final_obs"]` has the last observation) or "Disabled" (who calls
         `reset(options={"reset_mask": mask})` decides).
     arrays
-        "numpy" or "torch": what comes out; actions may be either.
+        "numpy", "torch" or "jax": what comes out; actions may be any of them. Tensors of PyTorch share memory with the
+        arrays; arrays of JAX have its precision, so that rewards are single unless `jax_enable_x64` is on.
 
     Notes
     -----
@@ -96,8 +119,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         arrays: str = "numpy",
         render_mode: None = None,
     ) -> None:
-        if arrays not in ("numpy", "torch"):
-            raise ModelError(f"arrays={arrays!r} is none of 'numpy', 'torch'")
+        if arrays not in ARRAYS:
+            raise ModelError(f"arrays={arrays!r} is none of {', '.join(map(repr, ARRAYS))}")
         self.motion = Motion(task, num_envs, max_episode_steps)
         self.autoreset = AutoresetMode(autoreset_mode)
         self.metadata = {"render_modes": [], "autoreset_mode": self.autoreset}
@@ -106,11 +129,8 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         batch_space = gymnasium.vector.utils.batch_space
         self.observation_space = batch_space(self.single_observation_space, num_envs)
         self.action_space = batch_space(self.single_action_space, num_envs)
-        self._torch = guest("torch", "PyTorch", "torch", "arrays='torch'") if arrays == "torch" else None
+        self._out = _maker(arrays)
         self._over = np.zeros(num_envs, dtype=bool)
-
-    def _out(self, array: Array) -> Any:
-        return array if self._torch is None else self._torch.from_numpy(array)
 
     def reset(self, *, seed: Any = None, options: dict[str, Any] | None = None) -> tuple[Any, dict[str, Any]]:
         """Begin new episodes: all, or those of `options["reset_mask"]`."""
@@ -138,7 +158,9 @@ class VectorEnv(gymnasium.vector.VectorEnv):
         observation = motion.observe()
         info: dict[str, Any] = {"solved": self._out(solved), "_solved": np.ones(self.num_envs, dtype=bool)}
         if self.autoreset == AutoresetMode.SAME_STEP and self._over.any():
-            info |= {"final_obs": self._out(observation), "_final_obs": self._over.copy(), "final_info": {}}
+            ended = {f"_{name}": self._over.copy() for name in ("final_obs", "final_info")}
+            last = {"solved": info["solved"], "_solved": self._over.copy()}
+            info |= {"final_obs": self._out(observation), "final_info": last, **ended}
             motion.start(self._over, self.np_random)
             observation = motion.observe()
             self._over = np.zeros(self.num_envs, dtype=bool)
