@@ -388,6 +388,7 @@ def test_flexible_words_that_make_no_sense_are_refused(interpreted):
         door.joint_forces(*still, flexible={"upper": -1e6})
     with pytest.raises(da.ModelError, match="'child', 'parent', 'world'"):
         door.joint_forces(*still, axes="body")
+    assert door.joint_forces(*still, flexible={}).choice == door.joint_forces(*still).choice
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -613,6 +614,8 @@ def test_friction_of_bearings_is_refused_where_it_is_no_answer(interpreted):
     jammed = pins.joint_forces(q, v, [10.0, 0, 0], bearings={"slide": 50.0})
     assert jammed.status == da.Status.DECLINED
     assert np.isnan(jammed.wrenches).all()
+    assert np.isnan(jammed.multipliers).all()
+    assert not jammed.multipliers_unique.any()
     moving = pins.joint_forces(q, v, [10.0, 0, 0], bearings={"slide": 0.1, "A": (0.02, 0.1)})
     guide = np.linalg.norm(moving["slide"].force[1:])
     assert float(moving.friction["slide"]) == pytest.approx(-np.sign(v[2]) * 0.1 * guide)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
+from dalembert.simulate import joint_forces as loads_of_runs
 from tests.reference.free_bodies import FreeBodies
 from tests.simulate.linkages import crank_rocker
 
@@ -94,15 +95,20 @@ def test_loads_of_a_rotor():
         loads.duty_cycle("shaft", 1.0, what="torque")
 
 
-@pytest.mark.parametrize("method", ["hybrid", "moreau"])
-def test_contacts_are_part_of_the_balance(method):
-    """A lever with a ball on its end falls onto the floor: hinge and floor share the weight, moment by moment."""
+def lever_over_the_floor(name=None):
+    """Return a lever on a hinge, with a motor of the hinge's name, and the contact of the ball on its end."""
     b = da.Builder("lever")
     b.body("lever", mass=2.0, center=(0.5, 0, 0), inertia=(0.01, 0.2, 0.2))
     b.joint("hinge", "revolute", parent="world", child="lever", axis=(0, 1, 0), position=(0, 0, 0.3))
     b.frame("tip", "lever", position=(1.0, 0, 0))
-    lever = b.build()
-    floor = da.Contact(da.Sphere("tip", radius=0.05), da.Plane(), friction=0.0, restitution=0.0)
+    b.actuator("hinge", "hinge")
+    return b.build(), da.Contact(da.Sphere("tip", radius=0.05), da.Plane(), friction=0.0, restitution=0.0, name=name)
+
+
+@pytest.mark.parametrize("method", ["hybrid", "moreau"])
+def test_contacts_are_part_of_the_balance(method):
+    """A lever with a ball on its end falls onto the floor: hinge and floor share the weight, moment by moment."""
+    lever, floor = lever_over_the_floor()
     options = {"step": 1e-3} if method == "moreau" else {}
     run = da.simulate(lever, 0.5, [0.2], [0.0], contacts=[floor], method=method, **options)
     forces = run.joint_forces.in_axes("world")
@@ -115,6 +121,30 @@ def test_contacts_are_part_of_the_balance(method):
     np.testing.assert_allclose(forces["hinge"].moment[-1], 0, atol=1e-3)
     assert tilt > 0.2
     assert forces.peak("hinge").force_time < 0.5
+
+
+def test_contacts_and_motors_that_are_called_as_joints():
+    """Each has its own name: the wrenches of a joint, of its motor and of a contact are three."""
+    lever, floor = lever_over_the_floor("hinge")
+    forces = da.simulate(lever, 0.5, [0.2], force=lambda t, q, v: [0.5], contacts=[floor]).joint_forces
+    assert list(forces) == ["hinge", "contact hinge"]
+    lifted = (2.0 * 9.81 * 0.5 * np.cos(0.25268) + 0.5) / np.cos(0.25268)  # sin: the ball's centre is 0.25 m lower
+    assert forces["contact hinge"].force[-1, 2] == pytest.approx(lifted, rel=1e-4)
+    assert forces["actuator hinge"].moment[-1, 1] == pytest.approx(0.5)
+    assert forces["hinge"].working[-1, 4] == pytest.approx(0.5)
+    assert "actuator hinge" in forces
+    assert forces.get("actuator hinge").kind == "actuator"
+
+
+def test_contacts_of_large_mechanisms_are_told_and_not_examined(monkeypatch):
+    """Beyond a number of velocities nobody looks what is unique: forces are there, nothing is called unique."""
+    monkeypatch.setattr(loads_of_runs, "LARGEST_SURVEYED", 0)
+    lever, floor = lever_over_the_floor("ball")
+    forces = da.simulate(lever, 0.5, [0.2], contacts=[floor]).joint_forces
+    assert forces["ball"].force[-1, 2] == pytest.approx(9.81, rel=1e-6)
+    assert not forces["ball"].unique[-1].any()
+    assert not forces["hinge"].unique[-1].any()
+    assert "not examined" in str(forces)
 
 
 def test_redundant_rows_along_a_run():

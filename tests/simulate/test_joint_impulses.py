@@ -80,9 +80,23 @@ def test_stop_of_a_joint_strikes_the_bearing():
     b.joint("hinge", "revolute", "world", "bar", axis=(0, 0, 1), limits=(-1.0, 1.0))
     run = da.simulate(b.build(), 1.0, [0.0], [3.0], contacts=[da.JointLimits()], method="hybrid")
     forces = run.impacts[0].joint_impulses
+    assert "impact of hinge upper:" in str(run.impacts[0])
+    np.testing.assert_allclose(run.impacts[0].impulses["hinge upper"], [0.7 * 3.0, 0, 0], rtol=1e-9)
     row = int(np.flatnonzero(run.t == run.impacts[0].time)[-1])
     change = float(run.v[row, 0] - run.v[row - 1, 0])
     assert change < -2.9
     np.testing.assert_allclose(forces["hinge"].force, [0, 2.0 * 0.5 * change, 0], atol=1e-9)
     np.testing.assert_allclose(forces["hinge"].moment, [0, 0, (0.2 + 2.0 * 0.25) * change], atol=1e-9)
     assert forces["hinge"].working[5] == pytest.approx(0.7 * change)
+
+
+@pytest.mark.parametrize("options", [{"method": "hybrid"}, {"method": "moreau", "step": 2e-3}], ids=str)
+def test_stop_that_bears_a_weight_has_a_force(options):
+    """A bar lies on its stop: the moment of its weight, told under the limit's name and at the hinge."""
+    b = da.Builder("flap")
+    b.body("bar", mass=2.0, center=(0.5, 0, 0), inertia=(0.01, 0.2, 0.2))
+    b.joint("hinge", "revolute", "world", "bar", axis=(0, 1, 0), limits=(-1.0, 0.3))
+    run = da.simulate(b.build(), 0.5, contacts=[da.JointLimits()], **options)
+    moment = 2.0 * 9.81 * 0.5 * np.cos(0.3)
+    np.testing.assert_allclose(run["hinge upper"][-1], [moment, 0, 0], rtol=1e-4)
+    assert run.joint_forces["hinge"].working[-1, 4] == pytest.approx(-moment, rel=1e-4)

@@ -29,6 +29,7 @@ from dalembert.model.mechanism.known_motion import MotionSamples
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.precision import digits_of
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
+from dalembert.model.mechanism.transmissions import name_beside
 from dalembert.simulate.contact_loads import (
     ContactLoad,
     along_coordinates,
@@ -78,7 +79,7 @@ class JointForceHistory(JointForces):
     t
         Times of the samples, seconds.
     contacts
-        Loads of contacts by name.
+        Loads of contacts by name; one that is called as a joint is "contact ...".
     units
         Per contact the directions of its free forces, world axes, (N, 3, 3), and their columns in `contact_family`.
     examined
@@ -109,7 +110,7 @@ class JointForceHistory(JointForces):
 
     def __getitem__(self, name: str) -> JointForce:
         """Return the wrench of a joint, loop, constraint or spring; of a contact the force, in world axes."""
-        if name not in self.contacts or name in self.names:
+        if name not in self.contacts:
             return super().__getitem__(name)
         load, (units, columns) = self.contacts[name], self.units[name]
         wrench = np.concatenate([load.force, np.zeros_like(load.force)], axis=1)
@@ -273,6 +274,10 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
     outer = outer_forces(m, run.q, loads)
     forces = replace(known, external=outer, contacts=free, torques=hinge_torques(run)).joint_forces()
     base = {field_.name: getattr(forces, field_.name) for field_ in fields(JointForces)}
+    names = {x: name_beside(forces.names, "contact", x) for x in loads}
+    unknown = np.zeros((run.t.size, 0, 3)), slice(0, 0)
+    units = {names[x]: units.get(x, unknown) for x in loads}
+    loads = {names[x]: load for x, load in loads.items()}
     history = JointForceHistory(**base, t=run.t, contacts=loads, units=units, examined=examined)._seen()
     alone = history.contacts_unique
     if alone.all():

@@ -279,7 +279,10 @@ class Trajectory:
 
     @property
     def forces(self) -> Float[Array, "N k"]:
-        """Contact forces: three components per contact of a mechanism, one or two per contact of dry friction."""
+        """Contact forces: three components per contact of a mechanism, one or two per contact of dry friction.
+
+        Of a joint's limit the first is the force (of a hinge the moment) away from the bound, the others are zero.
+        """
         return self.sample("contact_forces", np.zeros((self.t.size, 0)))
 
     @property

@@ -3,10 +3,12 @@
 import casadi as ca
 import numpy as np
 import pytest
+import scipy.linalg
 from benchmarks.dae_problems import PROBLEMS
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.optimize import minimize
+from scipy.spatial.transform import Rotation
 
 import dalembert as da
 from dalembert.simulate import Problem, from_expressions, integrate
@@ -93,6 +95,26 @@ def test_redundant_rows_are_counted_and_forces_are_shared():
     assert np.abs(run.y[:2, -1] - twin.y[:2, -1]).max() < 1e-6
     for name in "abc":
         assert run[f"lam[{name}]"][-1] == pytest.approx(twin["lam[rod]"][-1] / 3, rel=1e-5)
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_rows_across_a_tilted_plane_are_rounding(seed):
+    """A four-bar in a plane that no axis of the ground lies in: what its rows across the plane miss is 1e-17."""
+    R = Rotation.random(random_state=seed).as_matrix()
+    A, B, C, D = (R @ np.append(p, 0.0) for p in ((0.0, 0.0), (0.4, 0.5), (1.3, 0.9), (1.1, 0.0)))
+    b = da.Builder("four-bar")
+    for name, length in (("crank", B - A), ("coupler", C - B), ("rocker", C - D)):
+        b.body(name, mass=1.0, center=length / 2, inertia=(0.1, 0.1, 0.1))
+    b.joint("A", "revolute", "world", "crank", axis=R[:, 2])
+    b.joint("B", "revolute", "crank", "coupler", axis=R[:, 2], position=B)
+    b.joint("D", "revolute", "world", "rocker", axis=R[:, 2], position=D)
+    b.loop("C", "revolute", "coupler", "rocker", placement=C - B, other_placement=C - D, axis=R[:, 2])
+    m = b.build()
+    v = scipy.linalg.null_space(m.jacobian(np.zeros(3)), rcond=1e-9)[:, 0]
+    start = Problem(m).consistent(np.zeros(3), v)
+    assert not start.moved
+    assert not start.violated
+    assert (start.rank, start.redundant) == (2, 3)
 
 
 def test_nonholonomic_and_massless_systems_start_and_run():

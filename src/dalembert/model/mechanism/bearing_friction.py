@@ -171,4 +171,5 @@ def _judged(forces: JointForces, sure: Array, friction: dict[str, Array]) -> Joi
         forces, friction=friction, status=Status(int(status)) if not sure.shape else status,
         wrenches=np.where(bad, np.nan, forces.wrenches), working=np.where(bad, np.nan, forces.working),
         unique=forces.unique & ~bad, acceleration=np.where(~sure[..., None], np.nan, forces.acceleration),
+        multipliers=np.where(~sure[..., None], np.nan, forces.multipliers),
     )  # fmt: skip

@@ -125,7 +125,8 @@ class JointForces(Mapping[str, JointForce]):
     noise
         Part of a member of the family that is rounding, (...).
     motors
-        Per actuator the number of its joint and the wrench that it adds there, (..., 6).
+        Per actuator the number of its joint and the wrench that it adds there, (..., 6). One that is called as a joint
+        is "actuator ...".
     given
         What has chosen the member, so that `with_flexible` cannot; else nothing.
     friction
@@ -196,7 +197,7 @@ class JointForces(Mapping[str, JointForce]):
 
     def __getitem__(self, name: str) -> JointForce:
         """Return the wrench of a joint, loop, constraint, spring or motor."""
-        if name in self.motors and name not in self._places:
+        if name in self.motors:
             i, wrench = self.motors[name]
             at, sure = self.table[i], np.ones(wrench.shape, dtype=bool)
             none = np.zeros((*wrench.shape[:-1], 0, 6))
@@ -215,7 +216,7 @@ class JointForces(Mapping[str, JointForce]):
         return len(self.table)
 
     def __contains__(self, name: object) -> bool:
-        return name in tuple(self)
+        return name in self.motors or name in tuple(self)
 
     def get(self, name: str, default: Any = None) -> Any:
         """Return the wrench of a joint, or the default where there is none of that name."""

@@ -27,7 +27,7 @@ from dalembert.model.mechanism.joint_forces import JointForces, free_motions, un
 from dalembert.model.mechanism.joint_values import driven_coordinates
 from dalembert.model.mechanism.member_choice import length_of
 from dalembert.model.mechanism.solve import LARGEST_SURVEYED
-from dalembert.model.mechanism.transmissions import loop_motions, places_of, transmissions
+from dalembert.model.mechanism.transmissions import loop_motions, name_beside, places_of, transmissions
 from dalembert.status import Status
 from dalembert.types import Array
 
@@ -133,6 +133,7 @@ class MotionSamples:
         """Return what every motor adds to the wrench of its joint, in the child's axes."""
         if self.drive is None:
             return {}
+        names = {at.name for at in transmissions(self.mechanism)}
         motors, count = {}, Counter(motor.coordinate for motor in self.mechanism.actuators)
         for motor in self.mechanism.actuators:
             if count[motor.coordinate] > 1:
@@ -144,7 +145,7 @@ class MotionSamples:
             along = np.zeros((len(self.q), S.shape[2], 1))
             along[:, place - int(self.mechanism.manifold.v_start[i]), 0] = self.drive[:, place]
             wrench = (G @ np.linalg.solve(np.swapaxes(S, 1, 2) @ G, along))[..., 0]
-            motors[motor.name] = i, self._shaped(wrench)
+            motors[name_beside(names, "actuator", motor.name)] = i, self._shaped(wrench)
         return motors
 
     def _wrenches(self, lam: Array) -> Array:

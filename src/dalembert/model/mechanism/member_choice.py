@@ -157,7 +157,7 @@ def choice_in_words(
     if not several:
         return "every wrench is unique"
     even = f"least elastic energy of joints that give way alike, moments over {length_of(mechanism):.3g} m"
-    if flexible is None:
+    if not flexible:
         return even
     named = f"least elastic energy of {', '.join(map(repr, flexible))}, all others rigid"
     return named if not left else f"{named}; what these leave open: {even}"

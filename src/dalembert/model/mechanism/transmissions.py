@@ -8,6 +8,7 @@ part of the wrenches of the joints, and have none of their own.
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Collection
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -90,6 +91,11 @@ def _told_apart(table: list[Transmission]) -> tuple[Transmission, ...]:
         seen[name] += 1
         result.append(replace(place, name=name if seen[name] == 1 else f"{name} {seen[name]}"))
     return tuple(result)
+
+
+def name_beside(names: Collection[str], group: str, name: str) -> str:
+    """Return the name of an actuator or a contact beside transmissions: one that is called as these is "group ..."."""
+    return f"{group} {name}" if name in names else name
 
 
 @dataclass(frozen=True, eq=False)

@@ -362,7 +362,7 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: lis
         (row, drift), surface = rubs.traced(mechanism, q, v), ca.SX.zeros(3)
         for j in range(len(rubs.rows)):
             surface[1 + j] = rubs.surface[j]
-        gaps, rows, drifts, axes = [*gaps, ca.SX(0)], [*rows, row], [*drifts, drift], [*axes, ca.SX.zeros(3, 3)]
+        gaps, rows, drifts, axes = [*gaps, ca.SX(0)], [*rows, row], [*drifts, drift], [*axes, ca.SX.eye(3)]
         surfaces, loads = [*surfaces, surface], [*loads, rubs.load]
     k = len(gaps)
     if k:
@@ -420,7 +420,7 @@ def _pair(pair: ContactPair, frames: dict[str, tuple[ca.SX, ...]], q: ca.SX, v: 
     if pair.ball is None:
         row = ca.SX.zeros(3, n)
         row[0, pair.coordinate[1]] = pair.sign
-        return pair.sign * (q[pair.coordinate[0]] - pair.bound), row, ca.SX.zeros(3), ca.SX.zeros(3, 3)
+        return pair.sign * (q[pair.coordinate[0]] - pair.bound), row, ca.SX.zeros(3), ca.SX.eye(3)
     frame = frames[pair.ball.frame]
     c, J, speed, drift = _centre(frame, pair.ball.at, v)
     if isinstance(pair.ground, Plane):

@@ -84,6 +84,7 @@ class Geometry:
             if pair.ball is None:
                 gaps[i] = pair.sign * (q[pair.coordinate[0]] - pair.bound)
                 W[3 * i, pair.coordinate[1]] = pair.sign
+                axes[i] = np.eye(3)
             elif pair.other is not None:
                 gaps[i], W[part], drift[part], axes[i] = _two_spheres(pair, moving, n)
             else:

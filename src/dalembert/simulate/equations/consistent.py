@@ -233,11 +233,19 @@ class Finder:
         v = v0 + least_change(W, A, np.zeros_like(v0), -psi, held, **under)
         psi = self.terms(q, v, t, s, p)[6]
         share = ACCEPTED_START if known is None else max(ACCEPTED_START, SLACK_OF_RANK * known.gap)
-        bad = np.flatnonzero(~fits(psi, A, np.append(v, v0), share))
+        bad = np.flatnonzero(~fits(psi, A, np.append(v, v0), share) & ~self._cancelled(psi, np.append(v, v0)))
         if len(bad):
             sizes = ", ".join(f"{m.names[i]}: {psi[i]:.3g}" for i in bad[:8])
             raise SolvabilityError(f"no velocity satisfies the rates of the constraints; left are {sizes}")
         return v
+
+    def _cancelled(self, residual: Array, x: Array, rows: Any = slice(None)) -> Array:
+        """Return which residuals are rounding of lengths and angles that cancel, as across the plane of a linkage."""
+        known = self._rank
+        if known is None:
+            return np.zeros(len(residual), dtype=bool)
+        limit = START_ROUNDING * known.sizes[rows] * max(1.0, np.abs(x).max(initial=0.0))
+        return np.asarray(np.abs(residual) <= limit)
 
     def _moved(self, q0: Array, v0: Array, q: Array, v: Array) -> dict[str, float]:
         names = [self.motion.system.coordinates[i] for i in self.motion.free]
@@ -250,10 +258,12 @@ class Finder:
         """Return residuals of what was given: position rows at q0, rates at the corrected position."""
         m = self.motion
         violations = {}
-        off = ~fits(given[5], given[2][m.holonomic_rows], q0, START_ROUNDING)
+        rows = m.holonomic_rows
+        off = ~fits(given[5], given[2][rows], q0, START_ROUNDING) & ~self._cancelled(given[5], q0, rows)
         for k in np.flatnonzero(off):
-            violations[m.names[m.holonomic_rows[k]]] = float(given[5][k])
-        for i in np.flatnonzero(~fits(there[6], there[2], v0, START_ROUNDING)):
+            violations[m.names[rows[k]]] = float(given[5][k])
+        off = ~fits(there[6], there[2], v0, START_ROUNDING) & ~self._cancelled(there[6], v0)
+        for i in np.flatnonzero(off):
             hidden = f"rate of {m.names[i]} (hidden)" if m.holonomic[i] else m.names[i]
             violations[hidden] = float(there[6][i])
         return violations

@@ -75,7 +75,8 @@ class ImpactRecord:
     time
         In seconds.
     impulses
-        Of every contact that took part, N s: (3,) in world axes; of a Lagrangian normal, tangent, tangent.
+        Of every contact that took part, N s: (3,) in world axes; of a Lagrangian normal, tangent, tangent; of a limit
+        that of its joint away from the bound (N m s of a hinge), and two zeros.
     momentum
         What M (v+ - v-) = A^T L + W^T P misses, relative to its terms.
     laws

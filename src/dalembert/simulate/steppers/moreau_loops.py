@@ -220,7 +220,7 @@ def fill_pairs(pairs, frames, q, gaps, W, axes):
         if kind == LIMIT:
             gaps[k] = pairs.sign[k] * (q[pairs.place[k, 0]] - pairs.bound[k])
             rows[0, pairs.place[k, 1]] = pairs.sign[k]
-            axes[k] = 0.0
+            axes[k] = np.eye(3)
             continue
         # the centre of the sphere, and the normal at its nearest point of a plane, a heightfield or a sphere
         one = frames[pairs.frame[k, 0]]
