@@ -52,7 +52,7 @@ PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""
 
 STARTS = 5
-"""Random configurations from which a mechanism is closed where its neutral one cannot be, or all ways lead back to it."""
+"""Random configurations from which a mechanism is closed where its neutral one cannot be, or all ways lead back."""
 
 LED_BACK = 1e-3
 """Part of a way below which it has led back: Newton's steps end 1e-8 from a configuration where rows fade."""
