@@ -9,6 +9,7 @@ from dataclasses import replace
 import mpmath as mp
 import numpy as np
 import pytest
+from scipy.spatial.transform import Rotation
 
 import dalembert as da
 from dalembert.large.block_system import LargeSystem
@@ -180,3 +181,39 @@ def test_beside_a_flat_parallelogram_no_row_loses_a_part_of_itself(kind):
     ):
         moving = ~faded[where]
         np.testing.assert_allclose(found[moving], expected[where][moving, None] * way, rtol=1e-5)
+
+
+@pytest.mark.parametrize("kind", ["point", "revolute"])
+def test_coupled_cranks_that_lie_flat_at_zero_have_the_rank_of_their_motion(kind):
+    """Newton's steps halve the distance from flat, as rows fade in proportion to it: every way led back there.
+
+    What is left was 3e-8, which put the rank in doubt: `solve` was ILL_CONDITIONED everywhere, kernels INCONSISTENT.
+    """
+    turned = Rotation.from_rotvec([0.4, -1.1, 0.7]).as_matrix()
+    axis = (turned[0, 2], turned[1, 2], turned[2, 2])
+    b = da.Builder("coupled cranks", gravity=tuple(-9.81 * turned[:, 1]))
+    moments = turned @ np.diag([1e-3, 1 / 12, 1 / 12]) @ turned.T
+    for i in range(3):
+        b.body(f"crank {i}", mass=1.0, center=tuple(turned @ [0.5, 0, 0]), inertia=moments)
+        place = tuple(turned @ [2.0 * i, 0, 0])
+        b.joint(f"foot {i}", "revolute", parent="world", child=f"crank {i}", axis=axis, position=place)
+    b.body("rod", mass=2.0, center=tuple(turned @ [1.0, 0, 0]), inertia=moments)
+    b.joint("head", "revolute", parent="crank 0", child="rod", axis=axis, position=tuple(turned @ [1.0, 0, 0]))
+    loops = []
+    for i in (1, 2):
+        place, at = tuple(turned @ [2.0 * i, 0, 0]), tuple(turned @ [1.0, 0, 0])
+        point = da.Point("rod", f"crank {i}", placement=place, at=at)
+        hinge = da.Revolute("rod", f"crank {i}", placement=place, at=at, axis=axis)
+        loops.append(point if kind == "point" else hinge)
+    m = b.build().constrain(*loops)
+    assert (m.generic_rank().rank, m.rank_doubt) == (3, "")
+    way = np.zeros(m.nv)
+    for name, sign in (("foot 0", 1.0), ("foot 1", 1.0), ("foot 2", 1.0), ("head", -1.0)):
+        way[m.index_v(name)] = sign
+    expected = -9.81 * (3 * 0.5 + 2.0) * np.cos(0.7) / (3 * (1 / 12 + 1 / 4) + 2.0) * way
+    found = m.solve(0.7 * way, 0.3 * way)
+    assert found.status == da.Status.REDUNDANT
+    np.testing.assert_allclose(found.acceleration, expected, atol=1e-12)
+    acceleration, _, status = m.compile("forward")(0.7 * way, 0.3 * way, np.zeros(m.nv))
+    assert status[0] == da.Status.REDUNDANT
+    np.testing.assert_allclose(acceleration, expected, atol=1e-12)

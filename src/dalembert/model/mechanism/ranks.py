@@ -6,8 +6,9 @@ s_1 >= s_2 >= ... singular values of B, r the rank; phi residuals of holonomic r
 At one state the rank is a guess: next to a singular configuration a row looks dependent, and off the constraints rows
 that depend on each other look independent by as much as these are open. So r is the largest rank at a configuration and
 others around it, reached along admissible motions and closed to rounding, where singular values below the model's
-digits are zero. Everything that goes through time keeps r rows, whatever the numbers of a stage say; s_r / s_1 is the
-distance from a singular configuration.
+digits are zero. In a singular configuration, such as three coupled cranks that lie flat, most motions that the rows
+allow lead nowhere: where all of them lead back, configurations from afar are looked at, too. Everything that goes
+through time keeps r rows, whatever the numbers of a stage say; s_r / s_1 is the distance from a singular configuration.
 """
 
 from __future__ import annotations
@@ -51,7 +52,10 @@ PLACES = (0.05, 0.15, 0.3, -0.1, -0.25)
 """Lengths of the ways from the first configuration to others, radians, or parts of the mechanism's size."""
 
 STARTS = 5
-"""Random configurations from which a mechanism is closed where its neutral one cannot be."""
+"""Random configurations from which a mechanism is closed where its neutral one cannot be, or all ways lead back."""
+
+LED_BACK = 1e-3
+"""Part of a way below which it has led back: Newton's steps end 1e-8 from a configuration where rows fade."""
 
 MOST_RANKS = 64
 """Configurations of a mechanism whose rank stays in memory."""
@@ -391,19 +395,26 @@ class RankSurvey:
         return s
 
     def around(self, q: Array) -> list[tuple[Array, float]]:
-        """Return closed configurations around a closed one, with their residuals, along random admissible motions."""
+        """Return closed configurations around a closed one, with their residuals, along random admissible motions.
+
+        Where all of them lead back to it, as they may from a singular configuration, those closed from random ones.
+        """
         rng = np.random.default_rng(0)
         L, B = self.rows(q)
         Vt = np.linalg.svd(self.scaled(B)[self.holonomic])[2]
         rank = self.structure(q, self.digits, rows=self.holonomic).rank
         motions = solve_triangular(L.T, Vt[rank:].T, lower=False)
         levers = self.m.velocity_sizes
-        places = []
+        places, away = [], False
         for length in PLACES if motions.shape[1] else ():
             x = motions @ rng.standard_normal(motions.shape[1])
             size = np.abs(x / levers).max(initial=0.0)
             if size > 0.0:
                 places.append(self.closed(self.m.integrate(q, length / size * x)))
+                way = np.abs(self.m.difference(q, places[-1][0]) / levers).max(initial=0.0)
+                away |= bool(way > LED_BACK * abs(length))
+        if places and not away:
+            places += [self.closed(start) for start in self.m.random(rng, STARTS)]
         return places
 
     def decide(self, q: Array) -> GenericRank:
