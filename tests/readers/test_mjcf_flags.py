@@ -69,6 +69,9 @@ def test_flags_of_passive_forces_act_as_in_mujoco(load, flags):
     assert robot.joint("j").friction == (() if off else (1.0,))
     assert (robot.joint("j").limits.lower == ()) == (flags in ("limit", "constraint"))
     assert noted(robot, "limits, which the file switches off") == (flags in ("limit", "constraint"))
+    assert noted(robot, "dry friction, which the file switches off") == off
+    assert noted(robot, "spring, which the file switches off") == ("spring" in flags)
+    assert noted(robot, "damping, which the file switches off") == ("damper" in flags)
 
 
 @pytest.mark.parametrize("flag", ["equality", "constraint"])

@@ -45,6 +45,14 @@ def mujoco_joint(compiled: CompiledModel, j: int, parent: str, child: str, X: Pl
             )
     _note_polynomials(compiled, j, dof, source)
     stiffness, rest = _spring(compiled, j, kind, nv)
+    switched = (
+        ("spring", model.jnt_stiffness[j], compiled.no_springs),
+        ("damping", model.dof_damping[dof], compiled.no_dampers),
+        ("dry friction", model.dof_frictionloss[dof], compiled.no_friction),
+    )
+    draft.notes += [
+        f"{source}: left out: its {what}, which the file switches off" for what, x, off in switched if off and np.any(x)
+    ]
     return Joint(
         name=name,
         kind=kind,
