@@ -196,6 +196,18 @@ def test_bad_samples_are_refused():
         tree.identify([0.0, 0.0], np.zeros((2, tree.nq)), np.zeros((2, tree.nv)), np.zeros((2, tree.nv)))
     with pytest.raises(ModelError, match="term of joints"):
         tree.base_parameters(terms="stiction")
+    none = np.zeros((0, tree.nv))
+    with pytest.raises(ModelError, match="one at least"):
+        tree.identify([], np.zeros((0, tree.nq)), none, none)
+    truth = four_bar()
+    q, v, a = random_motions(truth, 30, 3)
+    samples = np.arange(len(q)), q, v, truth.inverse(q, v, a, actuated=["crank"])[0], a
+    with pytest.raises(ModelError, match="deviation > 0"):
+        truth.identify(*samples, noise=0.0, actuated=["crank"], consistent=False)
+    fit = truth.identify(*samples, actuated=["crank"], consistent=False)
+    for level in (0.0, 1.0, 1.5, np.nan):
+        with pytest.raises(ModelError, match="between 0 and 1"):
+            fit.intervals(level)
 
 
 def test_an_exciting_motion_tells_more():

@@ -260,3 +260,43 @@ def test_joints_that_do_not_move_the_task_do_not_stand_against_it():
     found = tree.inverse_kinematics(tree.neutral(), {"panda_hand": p + np.array([5.0, 0.0, 0.0])})
     assert not found.ok
     assert not any("finger" in name for name in found.conflicts.get("panda_hand", ()))
+
+
+def folding_arm(held=False):
+    """Return two links of 0.4 m in a plane; `held` closes a parallelogram beside the first, which changes nothing."""
+    b = da.Builder("arm")
+    for name, parent, at in (("upper", "world", 0.0), ("fore", "upper", 0.4)):
+        b.body(name, mass=2.0, center=(0.2, 0.0, 0.0), inertia=(0.02, 0.1, 0.1))
+        b.joint(name, "revolute", parent=parent, child=name, axis=(0, 1, 0), position=(at, 0, 0))
+    b.frame("hand", "fore", position=(0.4, 0, 0))
+    if not held:
+        return b.build()
+    b.body("rod", mass=0.1, inertia=(0.01, 0.01, 0.01))
+    b.joint("rod", "revolute", parent="world", child="rod", axis=(0, 1, 0), position=(0, 0, 0.2))
+    b.body("bridge", mass=0.1, inertia=(0.01, 0.01, 0.01))
+    b.joint("bridge", "revolute", parent="upper", child="bridge", axis=(0, 1, 0), position=(0.4, 0, 0))
+    b.loop("pin", "revolute", "rod", "bridge", placement=(0.4, 0, 0), other_placement=(0.0, 0, 0.2), axis=(0, 1, 0))
+    return b.build()
+
+
+@pytest.mark.parametrize("held", [False, True])
+def test_a_straight_arm_folds(held):
+    """Towards its shoulder a straight arm moves in second order alone; its elbow bends by the law of cosines."""
+    arm = folding_arm(held)
+    for reach in (0.5, 0.2):
+        found = arm.inverse_kinematics(arm.neutral(), {"hand": np.array([reach, 0.0, 0.0])})
+        assert found.ok, str(found)
+        elbow = float(found.q[arm.index_q("fore")][0])
+        assert np.cos(elbow) == pytest.approx((reach**2 - 2 * 0.4**2) / (2 * 0.4**2), abs=1e-9)
+    beyond = arm.inverse_kinematics(arm.neutral(), {"hand": np.array([2.0, 0.0, 0.0])})
+    assert not beyond.ok
+    np.testing.assert_allclose(beyond.q, arm.neutral(), atol=1e-9)
+
+
+def test_states_that_are_no_numbers_are_refused():
+    arm, still = folding_arm(), table((0.3, -0.2))
+    with pytest.raises(ModelError, match="begins nowhere"):
+        arm.inverse_kinematics([np.nan, 0.2], {"hand": np.array([0.5, 0.0, 0.0])})
+    for bad in (np.nan, np.inf):
+        with pytest.raises(ModelError, match="NaN or infinity"):
+            still.distribute(still.neutral(), None, [0, 0, bad, 0, 0, 0], contacts=["f0"])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import casadi as ca
 import numpy as np
 import pytest
@@ -153,3 +155,23 @@ def test_what_has_no_derivatives_is_refused():
     coarse = da.simulate(disc(0.0), 2.0, [0.5], [0.2], method="variational", step=0.05)
     with pytest.raises(UnsupportedError, match="misses the next one"):
         coarse.sensitivity("q0")
+
+
+def test_a_loss_without_a_slope_is_refused():
+    """A number without slopes, slopes of other sizes, NaN, a function of other things, no names: a sentence each."""
+    run: Any = da.simulate(disc(), 0.1, [0.5], [0.2])
+    q, v, pair = ca.SX.sym("q"), ca.SX.sym("v"), ca.SX.sym("pair", 2)
+    for loss, words in (
+        (lambda q, v: 5.0, "returns"),
+        (lambda q, v: (5.0, [1.0], [1.0, 2.0]), "with 1 numbers"),
+        (lambda q, v: (np.nan, [1.0], [1.0]), "finite"),
+        (ca.Function("loss", [q], [q]), r"of q \(1\) and v \(1\)"),
+        (ca.Function("loss", [pair, v], [v]), r"of q \(1\) and v \(1\)"),
+        (ca.Function("loss", [q, v], [ca.vertcat(q, v)]), "one number"),
+        (ca.Function("loss", [q, v], [ca.log(-ca.fabs(q))]), "finite"),
+    ):
+        with pytest.raises(ModelError, match=words):
+            run.gradient(loss, "v0")
+    for names in (None, ()):
+        with pytest.raises(ModelError, match="wrt names what"):
+            run.sensitivity(names)

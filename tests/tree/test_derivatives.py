@@ -373,6 +373,12 @@ def test_singular_samples_leave_their_neighbours_alone():
             assert np.isnan(d["acceleration", "q"][k]).all()
 
 
+def test_a_batch_of_no_samples():
+    d = plate().derivatives(np.zeros((0, 7)), np.zeros((0, 6)))
+    assert d["multipliers", "q"].shape == (0, 9, 6)
+    assert d.unique.shape == (0, 9)
+
+
 def test_names_are_checked():
     tree = PANDA.tree()
     with pytest.raises(ModelError, match="nothing to differentiate by"):
@@ -381,5 +387,8 @@ def test_names_are_checked():
         tree.compile("forward_derivatives", wrt=("inertia:panda_lnk7",))
     with pytest.raises(ModelError, match="twice"):
         tree.compile("forward_derivatives", wrt=("q", "q"))
+    for names in (None, ()):
+        with pytest.raises(ModelError, match="wrt names what"):
+            tree.compile("forward_derivatives", wrt=names)
     with pytest.raises(UnsupportedError, match="no constraint rows"):
         tree.compile("impact_derivatives")

@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import floats, one_number
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.first_use import LaterModule
 from dalembert.model.mechanism.mechanism import Mechanism
@@ -178,23 +179,31 @@ def _end(asked: Variation, run: Trajectory, loss: Any) -> tuple[float, Array]:
     q, v, m = run.q[-1], run.v[-1], asked.mechanism
     if isinstance(loss, ca.Function):
         symbols = [ca.SX.sym("q", m.nq), ca.SX.sym("v", m.nv)]
+        taken = [loss.numel_in(i) for i in range(loss.n_in())]
+        if taken != [m.nq, m.nv] or loss.n_out() < 1 or loss.numel_out(0) != 1:
+            raise ModelError(f"loss must be one number of q ({m.nq}) and v ({m.nv}); it is {loss}")
         made = loss.call(symbols)[0]
-        if made.numel() != 1:
-            raise ModelError(f"loss must be one number of (q, v); it has shape {made.shape}")
         slopes = ca.Function("slopes", symbols, [made, *(ca.densify(ca.jacobian(made, x)) for x in symbols)])
         value, by_q, by_v = (np.array(x) for x in slopes(q, v))
         N = np.array([m.rate(q, unit) for unit in np.eye(m.nv)]).T
-        return float(value.item()), np.concatenate([by_q[0] @ N, by_v[0]])
+        return _finite(float(value.item()), np.concatenate([by_q[0] @ N, by_v[0]]))
     if not callable(loss):
         raise ModelError(
             "loss is a casadi.Function of (q, v), or a function that returns (value, d/dq (nv,), d/dv (nv,))"
         )
-    told: Any = loss
-    value, by_q, by_v = told(q, v)
-    slope = np.concatenate([np.asarray(by_q, dtype=float), np.asarray(by_v, dtype=float)])
-    if slope.shape != (2 * m.nv,):
-        raise ModelError(f"loss returns (value, d/dq, d/dv) with slopes of {m.nv} numbers each")
-    return float(value), slope
+    told: Any = loss(q, v)
+    triple = isinstance(told, tuple | list) and len(told) == 3
+    if not (triple and all(np.shape(slope) == (m.nv,) for slope in told[1:])):
+        raise ModelError(f"loss returns (value, d/dq, d/dv), both slopes with {m.nv} numbers")
+    value, *slopes = told
+    return _finite(one_number(value, "the value of loss"), np.concatenate([floats(x, "slope") for x in slopes]))
+
+
+def _finite(value: float, slope: Array) -> tuple[float, Array]:
+    """Return both, or refuse a loss that has no value or no slope at the last state."""
+    if not (np.isfinite(value) and np.isfinite(slope).all()):
+        raise ModelError(f"loss is {value} at the last state, its slope {slope}: both must be finite")
+    return value, slope
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -234,7 +243,7 @@ class Variation:
             raise UnsupportedError(
                 f"the joint forces are a {law.kind}: derivatives need constants or a casadi.Function of (t, q, v)"
             )
-        names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+        names = (wrt,) if isinstance(wrt, str) else tuple(wrt or ())
         sizes = {}
         for name in names:
             if name == "force":

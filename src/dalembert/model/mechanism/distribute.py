@@ -116,6 +116,8 @@ def distribute(
     v, a = (np.zeros(n) if x is None else vectors(x, n, word) for x, word in ((v, "v"), (a, "a")))
     if q.ndim != 1 or v.ndim != 1 or a.ndim != 1:
         raise ModelError("distribute takes one state")
+    if not all(np.isfinite(x).all() for x in (q, v, a)):
+        raise ModelError("q, v or a holds NaN or infinity: forces of such a motion are not defined")
     groups = _groups(mechanism)
     normals = _contacts(groups, contacts)
     mu = float(floats(friction, "friction"))

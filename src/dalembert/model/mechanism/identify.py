@@ -32,7 +32,7 @@ from scipy.interpolate import CubicSpline
 from scipy.stats import levene, norm
 from scipy.stats import t as student
 
-from dalembert.checks import floats
+from dalembert.checks import floats, one_number
 from dalembert.errors import MissingExtraError, ModelError, ShapeError, SolvabilityError
 from dalembert.model.mechanism.base_parameters import (
     BaseParameters,
@@ -109,6 +109,9 @@ class Identification:
 
     def intervals(self, level: float = 0.95) -> Float[Array, "r 2"]:
         """Return confidence intervals of the base parameters at a level."""
+        level = one_number(level, "level")
+        if not 0.0 < level < 1.0:
+            raise ModelError(f"level={level} of an interval must lie between 0 and 1")
         reach = student.ppf(0.5 + level / 2, self.freedom) * np.sqrt(np.diag(self.covariance))
         return np.stack([self.estimates - reach, self.estimates + reach], axis=1)
 
@@ -184,6 +187,8 @@ def _samples(mechanism: Mechanism, t: Any, q: Any, v: Any, force: Any, a: Any) -
     """Return the samples checked; accelerations that are not given are slopes of a cubic spline through v."""
     times = floats(t, "t")
     q, v, force = on_manifold(mechanism, q), floats(v, "v"), floats(force, "force")
+    if times.ndim != 1 or not len(times):
+        raise ModelError("t holds the times of the samples, one at least")
     shape = (len(times), mechanism.nv)
     for name, x in (("v", v), ("force", force)):
         if x.shape != shape:
@@ -210,6 +215,8 @@ def _noise(mechanism: Mechanism, noise: Any, actuated: Any) -> Array:
     driven = np.isin(np.arange(mechanism.nv), driven_coordinates(mechanism, actuated))
     if not mechanism.names and not driven.all():
         raise ModelError("without constraints every velocity has its equation: leave `actuated` off")
+    if not (deviation[driven] > 0).all():
+        raise ModelError("noise is a standard deviation > 0 wherever forces are measured: least squares divides by it")
     return np.where(driven, deviation, 0.0)
 
 

@@ -52,6 +52,16 @@ FIRST_DAMPING, LEAST_DAMPING, MOST_DAMPING = 1e-3, 1e-12, 1e8
 AT_REST = 1e-12
 """Part of the residual by which a step must shorten it; less is a place where nothing is gained."""
 
+SADDLES = 5
+"""How many saddles of the residual a search leaves."""
+
+BENT, ASIDE = 1e-3, 0.1
+"""Radians, or parts of the model's size, by which curvature is measured, and by which a saddle is left."""
+
+CURVED = 1e-4
+"""Curvature of |e|^2, as a part of it per radian squared, from which on it falls: above what BENT makes of rounding
+and of loops that are closed to 1e-11."""
+
 ORTHONORMAL = 1e-9
 """By how much the columns of a target's rotation may miss being orthonormal."""
 
@@ -188,7 +198,7 @@ def inverse_kinematics(
     steps = 0
     for level in levels:
         now = [asked[name] for name in level]
-        q, taken = search.descend(q, now, earlier)
+        q, taken = search.least(q, now, earlier)
         steps += taken
         conflicts |= search.conflicts(q, now, earlier)
         earlier += now
@@ -222,6 +232,8 @@ class Search:
         q = np.array(self.mechanism.manifold.configuration(q0), dtype=float)
         if q.ndim != 1:
             raise ModelError(f"q0 is one configuration of {self.mechanism.nq} numbers")
+        if not np.isfinite(q).all():
+            raise ModelError("q0 holds NaN or infinity: the search begins nowhere")
         for k in self.bounded:
             q[self.places[k]] = np.clip(q[self.places[k]], self.lower[k], self.upper[k])
         return self.onto(q)
@@ -256,8 +268,54 @@ class Search:
         _, s, Vt = np.linalg.svd(held / np.where(sizes > 0, sizes, 1.0)[:, None])
         return Vt[int((s > max(digits_of(self.mechanism), INDEPENDENT) * s[:1]).sum()) :].T
 
+    def least(self, q: Array, tasks: Sequence[Task], earlier: Sequence[Task]) -> tuple[Array, int]:
+        """Return where the residual of the tasks is least, from q, and the steps that were taken; saddles are left."""
+        q, steps = self.descend(q, tasks, earlier)
+        for _ in range(SADDLES):
+            e, kept = self.weighed(q, tasks)[0], self.weighed(q, earlier)[0]
+            fall = None if np.abs(e).max(initial=0.0) <= MET else self.falling(q, tasks, earlier)
+            for way in () if fall is None else (ASIDE * fall, -ASIDE * fall):
+                trial = self.corrected(q, way, earlier, kept)
+                if trial is not None and (left := self.weighed(trial, tasks)[0]) @ left < e @ e:
+                    q, more = self.descend(trial, tasks, earlier)
+                    steps += more
+                    break
+            else:
+                break
+        return q, steps
+
+    def falling(self, q: Array, tasks: Sequence[Task], earlier: Sequence[Task]) -> Array | None:
+        """Return a motion that shortens the residual in second order alone, as that of a straight arm's elbow does.
+
+        Among motions that leave tasks in place in first order, the one of most negative curvature of |e|^2; None where
+        there is none, and where one of these leaves what loops and limits allow.
+        """
+        e, J = self.weighed(q, tasks)
+        kept, slopes = self.weighed(q, earlier)
+        pulling = J[np.linalg.norm(J, axis=1) > SEEN * np.linalg.norm(J)]
+        sizes = self.mechanism.velocity_sizes
+        still = sizes[:, None] * self.free(np.vstack([self.rows(q), slopes, pulling]) * sizes)
+        count = still.shape[1]
+
+        def bend(x: Array) -> float:
+            ends = [self.corrected(q, sign * BENT * x, earlier, kept) for sign in (1.0, -1.0)]
+            if any(end is None for end in ends):
+                return np.nan
+            squares = [float(y @ y) for y in (self.weighed(end, tasks)[0] for end in ends if end is not None)]
+            return (sum(squares) - 2 * float(e @ e)) / BENT**2
+
+        own = [bend(x) for x in still.T]
+        H = np.diag(own)
+        for i in range(count):
+            for j in range(i):
+                H[i, j] = H[j, i] = 0.5 * (bend(still[:, i] + still[:, j]) - own[i] - own[j])
+        if not count or not np.isfinite(H).all():
+            return None
+        curvatures, motions = np.linalg.eigh(H)
+        return still @ motions[:, 0] if curvatures[0] < -CURVED * float(e @ e) else None
+
     def descend(self, q: Array, tasks: Sequence[Task], earlier: Sequence[Task]) -> tuple[Array, int]:
-        """Return where the residual of the tasks is least, from q, and the steps that were taken."""
+        """Return where steps end that shorten the residual of the tasks in first order, and their number."""
         damping = FIRST_DAMPING
         e, J = self.weighed(q, tasks)
         weighed = self.weighed(q, earlier)[0]

@@ -73,7 +73,7 @@ class Derivatives(Mapping[tuple[str, str], Array]):
 
 def derivatives(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any, wrt: str | Sequence[str]) -> Derivatives:
     """Return the derivatives of forward dynamics at one state or a batch."""
-    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt or ())
     q, times = on_manifold(mechanism, q), floats(t, "t")
     v = vectors(v, mechanism.nv, "v")
     force = np.zeros(mechanism.nv) if force is None else vectors(force, mechanism.nv, "force")
@@ -105,7 +105,7 @@ def _unique(mechanism: Mechanism, q: Array, t: Array, batch: tuple[int, ...], st
 
     m, size = len(mechanism.names), int(np.prod(batch))
     codes = status.reshape(size)
-    states = np.broadcast_to(q, (*batch, q.shape[-1])).reshape(size, -1)
+    states = np.broadcast_to(q, (*batch, q.shape[-1])).reshape(size, q.shape[-1])
     times = np.broadcast_to(t, batch).reshape(size)
     families = multiplier_families(mechanism, states, times, suspect=codes == int(Status.REDUNDANT))
     solved = np.isin(codes, [int(code) for code in Status if code.ok])

@@ -43,7 +43,7 @@ def open_parameters(mechanism: Mechanism, wrt: str | Sequence[str], *, inertias:
 
     Inertial numbers are among them on request: forces are linear in them, so that most derivatives need no symbols.
     """
-    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt or ())
     kinds = [kind for kind in PARAMETER_KINDS if inertias or f"{kind}:" != INERTIA]
     numbers = [name for name in names if isinstance(name, str) and name.partition(":")[0] in kinds and ":" in name]
     return tuple(name for name in numbers if name not in parameters_of(mechanism))
@@ -67,7 +67,7 @@ def at_their_values(
 
 def checked_directions(mechanism: Mechanism, wrt: str | Sequence[str], states: Sequence[str]) -> tuple[str, ...]:
     """Return the names of directions: some of `states`, parameters, "inertia:" and a body; others are refused."""
-    names = (wrt,) if isinstance(wrt, str) else tuple(wrt)
+    names = (wrt,) if isinstance(wrt, str) else tuple(wrt or ())
     for name in names:
         if isinstance(name, str) and name.startswith(INERTIA):
             moving_body(mechanism, name.removeprefix(INERTIA))
