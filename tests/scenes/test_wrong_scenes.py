@@ -127,7 +127,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a start that misses a constraint": (
         "[start.q]",
         '[[constraint]]\nkind = "point"\nframe = "ball"\nat = [0, 0, 0.5]\n\n[start.q]',
-        (":23:", "misses 'ball z' by 0.5", "assemble = true in [start]"),
+        (":23:", "misses 'ball z' by 0.5", "assemble = true in [start] with hold = ["),
     ),
     "an axis without a direction": ("[0, 0, 1]", "[0, 0, 0]", (":12:", "the axis of joint 'up'", "not all zero")),
     "an inertia that no body has": (
