@@ -107,3 +107,15 @@ def test_limits_on_the_page_of_verdicts_exist():
     names = {name for line in tables.splitlines() if line.startswith("|") for name in re.findall(r"`(\w+)`", line)}
     assert len(names) > 30
     assert not {name for name in names if not hasattr(limits, name)}
+
+
+@pytest.mark.parametrize("page", sorted((ROOT / "docs").rglob("*.md")), ids=lambda page: page.name)
+def test_code_fits_its_column(page):
+    """The column has room for 100 characters in the size of custom.css."""
+    fence, wide = "", []
+    for k, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        if line.startswith("```"):
+            fence = "" if fence else line
+        elif fence.startswith(("```{code-cell}", "```python", "```toml")) and len(line) > 100:
+            wide.append(k)
+    assert not wide

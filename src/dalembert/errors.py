@@ -111,7 +111,7 @@ class MissingExtraError(DalembertError, ImportError):
 
 
 class ModelWarning(UserWarning):
-    """A system is taken as described, though hardly anybody means it so; its `notes` say the same."""
+    """The description of a system is accepted, but is probably a mistake; the system's `notes` say the same."""
 
 
 def warn_user(message: str) -> None:

@@ -6,7 +6,7 @@ from enum import IntEnum
 
 
 class Status(IntEnum):
-    """What became of one sample; `message` says it in a sentence, `ok` whether the answer exists and is certified.
+    """The outcome of one sample: `message` is its sentence, `ok` says whether the answer exists and is certified.
 
     Ranges: 0 to 10 block systems (and what all rooms share), 20 friction, 40 kernels, 60 tableaux.
     """

@@ -127,7 +127,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "a start that misses a constraint": (
         "[start.q]",
         '[[constraint]]\nkind = "point"\nframe = "ball"\nat = [0, 0, 0.5]\n\n[start.q]',
-        (":23:", "misses 'ball z' by 0.5", "assemble = true in [start]"),
+        (":23:", "misses 'ball z' by 0.5", "assemble = true in [start] with hold = ["),
     ),
     "an axis without a direction": ("[0, 0, 1]", "[0, 0, 0]", (":12:", "the axis of joint 'up'", "not all zero")),
     "an inertia that no body has": (
@@ -239,6 +239,15 @@ LINES: dict[str, tuple[list[str], str]] = {
     "a foot that is not there": (["simulate", "arm.urdf", "--foot", "hnd:0.02"], "did you mean 'hand'"),
     "a pose of a file without poses": (["simulate", "arm.urdf", "--pose", "home"], "no poses by name"),
     "half of a spring": (["simulate", "arm.urdf", "--hold", "80"], "--hold 80 is not STIFFNESS,DAMPING"),
+    "a duration that is no number": (["simulate", "arm.urdf", "--duration", "nan"], "--duration nan: seconds are a"),
+    "draws without their number": (["sweep", "bouncing_ball", "--over", "height=normal(1,0.1)"], "--runs"),
+    "a table with a hole": (["inverse", "arm.urdf", "--motion", "hole.csv"], "hole.csv:5: '' in the column 'elbow'"),
+    "a table with semicolons": (["inverse", "arm.urdf", "--motion", "semicolons.csv"], "separated by commas"),
+    "a motion in one instant": (["inverse", "arm.urdf", "--motion", "instant.csv"], "1 different times"),
+    "no motion": (["inverse", "arm.urdf"], "--motion is missing: CSV: a column t"),
+    "no target": (["export", "arm.urdf"], "-o is missing: The target"),
+    "a scene is no robot file": (["show", "four_bar"], "dalembert check has scenes"),
+    "a scene has no graph": (["graph", "four_bar"], "robot files"),
     "copy of nothing": (["scenes", "--copy", "mine.toml"], "needs the name of a scene"),
 }
 """Wrong command lines."""
@@ -249,6 +258,9 @@ def test_a_wrong_command_line_is_refused_in_words(name, tmp_path, monkeypatch, c
     arguments, words = LINES[name]
     monkeypatch.chdir(tmp_path)
     (tmp_path / "arm.urdf").write_text(ARM)
+    (tmp_path / "hole.csv").write_text("# measured\nt,elbow\n0,1\n1,2\n2,\n3,4\n")
+    (tmp_path / "semicolons.csv").write_text("t;elbow\n0;0,1\n1;0,2\n2;0,3\n")
+    (tmp_path / "instant.csv").write_text("t,elbow\n1,1\n1,1\n")
     (tmp_path / "matrices.toml").write_text("M = [[1.0]]\n")
     (tmp_path / "equations.toml").write_text('unknowns = ["x"]\n[[equation]]\ntext = "x = 1"\n')
     code, out, err = called(arguments, capsys)

@@ -8,7 +8,7 @@ import pytest
 import dalembert as da
 from dalembert.examples import stanford_arm, two_blocks
 from dalembert.simulate.plots import LINES, PANELS, smooth
-from dalembert.simulate.table import QUANTITIES, columns, configuration_units
+from dalembert.simulate.table import QUANTITIES, columns, configuration_units, row_units
 
 
 def pendulum():
@@ -41,6 +41,15 @@ def test_columns_have_the_names_that_a_run_is_asked_by(swing):
     for name in ("hinge", "hinge.v", "hinge.a"):
         np.testing.assert_array_equal(table[name].values, swing[name])
     np.testing.assert_array_equal(table["energy"].values, swing.energy.total)
+
+
+def test_units_of_drives_are_those_of_their_coordinates():
+    """A servo of a hinge gives a torque, one of a slider a force; a rack and its pinion have no common unit."""
+    arm = stanford_arm()
+    turn, slide, other = (arm.joints[k].name for k in (0, 2, 3))
+    servos = [da.Servo(turn, 0.0), da.Servo(slide, 0.0)]
+    couplers = [da.Coupler({turn: 1, other: -2}), da.Coupler({slide: 1, other: -2})]
+    assert row_units(arm.constrain(*servos, *couplers)) == ("N m", "N", "N m", "")
 
 
 def test_units_follow_the_joints():

@@ -73,6 +73,7 @@ def test_a_run_plays():
         live.playing.value = False
         time.sleep(0.3)  # what was under way ends
         live.show_time(0.12)
+        assert live.clock.value == 0.12
         np.testing.assert_allclose(live.q, live.scene.q[3])
         shown = np.flatnonzero(np.isfinite(live.plot.data[2]))
         assert shown.size == 1
@@ -82,13 +83,16 @@ def test_a_run_plays():
         live.close()
 
 
-def test_sliders_keep_loops_closed():
+def test_sliders_keep_loops_closed(capsys):
     pytest.importorskip("viser")
     m = four_bar()
     live = m.view(block=False, port=0)
     try:
+        assert capsys.readouterr().out == f"the viewer is at {live.url}\n"  # one address, the one to open
         assert live.url.startswith("http://127.0.0.1:")
         assert live.move("crank_hinge", -1.0)
+        assert live.sliders["crank_hinge"].value == -1.0
+        assert (live.sliders["crank_hinge"].min, live.sliders["crank_hinge"].max) == (-3.141, 3.141)  # digits that fit
         assert np.abs(m.constraint(live.q)).max() < 1e-10
         before = live.q.copy()
         assert not live.move("rocker_hinge", 3.1)

@@ -166,3 +166,13 @@ def test_a_browser_without_network_draws_it(run, tmp_path):  # noqa: F811
     assert 'data-ready="1"' in done.stdout
     assert "<canvas" in done.stdout
     assert "CONSOLE" not in done.stderr
+
+
+def test_a_force_that_jumps_has_an_upright_line():
+    """The floor's force under a ball that comes to rest jumps between samples of the run, whatever the frames are."""
+    picture = picture_of(da.scene("bouncing_ball").run(), rate=25)
+    force = picture.lines["|floor| (N)"]
+    k = int(np.flatnonzero(force > 0)[0])
+    assert (force[k - 1], force[k]) == (0.0, pytest.approx(9.81))
+    assert picture.line_t[k] == pytest.approx(1.80601, abs=1e-5)
+    assert picture.line_t[k] - picture.line_t[k - 1] < 1e-4  # a frame is 0.04 s

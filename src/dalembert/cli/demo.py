@@ -346,7 +346,7 @@ def _robot(page: Report) -> None:
         "3. What do its feet carry?",
         "A quadruped stands on four feet and sways. Twelve components of force act on them, more than its motion "
         "determines. Green arrows are unique, orange ones are the least of many.",
-        "\n".join(f"  {n:12s}{x + 0.0:9.2f} N  {'unique' if only else 'one of many'}" for n, x, only in rows),
+        "\n".join(f"  {n:12s}{round(x, 2) + 0.0:9.2f} N  {'unique' if only else 'one of many'}" for n, x, only in rows),
     )
     _moving(page, chosen.run(progress=False), "quadruped")
 
@@ -377,7 +377,7 @@ def _door(page: Report) -> None:
         "5. One hinge too many?",
         "Two hinges hold a door, this one has three. The weight on the lower hinge is unique; how the hinges share the "
         "horizontal pull is not, and no rigid model knows. The diagnosis names what is redundant.",
-        "\n".join(f"  {n:27s}{x + 0.0:9.2f} N  {'unique' if only else 'one of many'}" for n, x, only in rows)
+        "\n".join(f"  {n:27s}{round(x, 2) + 0.0:9.2f} N  {'unique' if only else 'one of many'}" for n, x, only in rows)
         + f"\n\n{chosen.mechanism.diagnose(chosen.start[0])}",
     )
     _moving(page, chosen.run(progress=False), "door")

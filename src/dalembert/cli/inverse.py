@@ -108,7 +108,7 @@ class InverseCommand:
         last = np.append(np.diff(t) > 0, True)  # of an instant that is there twice, before and after an event
         columns, t = {name: values[last] for name, values in columns.items()}, t[last]
         if t.size < FEWEST:
-            raise ModelError(f"{self.motion} has {t.size} times; a motion needs at least {FEWEST}")
+            raise ModelError(f"{self.motion} has {t.size} different times; a motion needs at least {FEWEST}")
         q0, _ = scene.start
         q, v, a = np.tile(q0, (t.size, 1)), np.zeros((t.size, m.nv)), np.zeros((t.size, m.nv))
         moved = [name for name in columns if name in m.configuration_names]

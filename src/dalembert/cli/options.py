@@ -93,7 +93,8 @@ def complaint(text: str, command: Any, words: Sequence[str]) -> str:
             return no_such_option(unknown[0], known)
         return f"{match[1]} needs a value" if match[1].startswith("-") else f"{match[1].upper()} is missing"
     if match := re.match(r"Missing from [\w ]+: (\S+) (.*?) \(required\)", flat):
-        return f"{match[1].partition('/')[0]} is missing: {match[2]}"
+        meaning = re.sub(r"^(?:(?:[A-Z]{3,},?|--?[\w-]+,?) +)+", "", match[2])  # without FILE, and other spellings
+        return f"{match[1].partition('/')[0].rstrip(',')} is missing: {meaning}"
     return re.split(r" -{4,}", flat)[0]
 
 

@@ -8,7 +8,7 @@ from typing import Annotated, Literal
 
 import tyro
 
-from dalembert.cli.target import print_json
+from dalembert.cli.target import MATRIX_FILES, RUN_FILES, print_json
 from dalembert.errors import ModelError, scene_words
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.tree_text import as_text
@@ -46,6 +46,8 @@ class Show:
 
     def run(self) -> int:
         """Print the mechanism, and return the exit code."""
+        if self.file.suffix.lower() in (".toml", "", *MATRIX_FILES, *RUN_FILES):
+            raise ModelError(f"{self.file} is no robot file; dalembert check has scenes and matrices, view has runs")
         mechanism = load(self.file, self.base, strict=self.strict)
         if self.json:
             print_json(as_data(mechanism))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shlex
 import sys
 from dataclasses import dataclass
@@ -44,9 +45,9 @@ class Simulate:
 
         dalembert simulate biped.urdf --pose standing --foot left_foot:0.02 --foot right_foot:0.02 --hold 80,2
 
-    Of a robot file all data of its joints act: limits are stops, damping, springs and dry friction act. It starts at
-    zero, or at the nearer limit of a joint whose limits leave out zero. Its collision shapes do not touch: --foot names
-    what does.
+    Of a robot file all data of its joints act: limits are stops, damping, springs and dry friction act. It starts where
+    the file draws it; a joint whose limits leave out zero starts at the nearer limit. Collision shapes of the file do
+    not touch anything: --foot names what touches the ground.
     """
 
     file: Annotated[Path, tyro.conf.Positional]
@@ -62,7 +63,7 @@ class Simulate:
     """Way through time, in place of the scene's: auto, dop853, bdf, radau, hybrid, moreau, ..."""
 
     every: float | None = None
-    """Seconds between samples; by default every step is one."""
+    """Seconds between samples; without it every step of the method is a sample."""
 
     step: float | None = None
     """Seconds of a step, for methods with steps of one size: moreau, rk4, variational."""
@@ -129,6 +130,10 @@ class Simulate:
                   "--animation": (self.animation, FILMS), "--report": (self.report, (".html",))}  # fmt: skip
         for option, (path, endings) in wanted.items():
             writable(path, endings, option)
+        for option in ("duration", "every", "step"):
+            seconds = getattr(self, option)
+            if seconds is not None and not 0.0 < seconds < math.inf:
+                raise ModelError(f"--{option} {seconds:g}: seconds are a finite number > 0")
         robot = RobotOptions(self.pose, self.start, self.foot, self.foot_friction, self.hold, self.without, acting=True)
         scene = scene_of(self.file, self.set, self.packages, self.base, self.duration, robot)
         options = {"duration": self.duration, "method": self.method, "every": self.every, "step": self.step}

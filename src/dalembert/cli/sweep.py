@@ -16,8 +16,8 @@ from dalembert.cli.target import print_json, scene_of, typed, values_by_name, wr
 class SweepCommand:
     """Run a scene for every combination of values of its parameters, or for draws, and print what it measures.
 
-    Values and distributions are those of the scene's [sweep], or of --over. A store (-o study.zarr) that exists is gone
-    on with. Exit code 1 where a run did not reach its end.
+    Values and distributions are those of the scene's [sweep], or of --over. If the store (-o study.zarr)
+    exists, the same command completes it. Exit code 1: a run did not reach its end.
 
     For example:
 

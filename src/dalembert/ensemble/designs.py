@@ -84,7 +84,7 @@ class Design:
         if runs is None:
             lists = [len(variable.rows) for variable in variables.values() if isinstance(variable, ListedVariable)]
             if not lists:
-                raise ModelError("runs= is needed: the number of runs, where no lists of values say it")
+                raise ModelError("runs= is needed (--runs): how many runs are drawn from the distributions")
             runs = max(size, *lists)
         found = cls(kind, seed, runs, strided)
         found._refuse()

@@ -157,7 +157,7 @@ class Analysis:
 
     @property
     def proof(self) -> tuple[float, float]:
-        """What the factors of a fast route must keep to: largest trace, least ratio of row lengths; see `limits.py`."""
+        """Limits for the factors of a fast route: largest trace, least ratio of row lengths; see `limits.py`."""
         m, n = self.A.shape
         if self.doubt:
             return NOTHING_PROVED

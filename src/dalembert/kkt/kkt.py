@@ -142,7 +142,7 @@ class KKT:
 
     @property
     def proof(self) -> tuple[float, float]:
-        """What the factors of a fast route must keep to: largest trace, least ratio of row lengths; see `limits.py`."""
+        """Limits for the factors of a fast route: largest trace, least ratio of row lengths; see `limits.py`."""
         if self.doubt:
             return NOTHING_PROVED
         grouped = self.groups is not None

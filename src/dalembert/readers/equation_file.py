@@ -295,7 +295,10 @@ def _checked(path: str | Path, suffix: str) -> Path:
     """Return the path of a file of the right kind and of moderate size."""
     path = Path(path)
     if path.suffix.lower() != suffix:
-        raise UnsupportedError(f"{path}: equations are read from .toml files, patterns from .mtx files")
+        raise UnsupportedError(
+            f"{path}: equations are read from .toml files, patterns from .mtx files, "
+            "mechanisms from robot files (.urdf, .sdf, .xml, .usd)"
+        )
     try:
         size = path.stat().st_size
     except OSError as error:

@@ -138,20 +138,35 @@ def of_time(text: str, parameters: Mapping[str, float]) -> Callable[[Any], Any]:
 def read_table(path: Any) -> dict[str, Array]:
     """Return the columns of a CSV file by the names in its first line; units in brackets are left out."""
     text = read_file(path, LARGEST_TABLE).decode("utf-8-sig", errors="replace")
-    rows = [row for row in csv.reader(io.StringIO(text)) if row and not row[0].lstrip().startswith("#")]
+    reader = csv.reader(io.StringIO(text))
+    rows = [(reader.line_num, row) for row in reader if row and not row[0].lstrip().startswith("#")]
     if len(rows) < 3:
         raise ModelError(f"{path}: a table has a line of names and at least two lines of numbers")
-    names = [re.sub(r"\s*\[[^\]]*\]\s*$", "", name).strip() for name in rows[0]]
-    for k, row in enumerate(rows[1:], 2):
+    head = rows[0][1]
+    if len(head) == 1 and re.search(r"[;\t]", head[0]):
+        raise ModelError(f"{path}:{rows[0][0]}: columns are separated by commas, and numbers have a point, as in 0.5")
+    names = [re.sub(r"\s*\[[^\]]*\]\s*$", "", name).strip() for name in head]
+    for line, row in rows[1:]:
         if len(row) != len(names):
-            raise ModelError(f"{path}:{k}: {len(row)} values, but the table's first line has {len(names)} names")
+            raise ModelError(f"{path}:{line}: {len(row)} values, but the table's first line has {len(names)} names")
     columns: dict[str, Array] = {}
     for j, name in enumerate(names):
-        try:
-            columns[name] = np.array([float(row[j]) for row in rows[1:]])
-        except ValueError:
+        cells = [_read_number(row[j]) for _, row in rows[1:]]
+        if all(cell is None for cell in cells):
             continue  # a column of words, such as modes of contacts
+        for (line, row), cell in zip(rows[1:], cells, strict=True):
+            if cell is None:
+                raise ModelError(f"{path}:{line}: {row[j]!r} in the column {name!r} is not a number")
+        columns[name] = np.array(cells)
     return columns
+
+
+def _read_number(cell: str) -> float | None:
+    """Return the number in a cell, None where there is none."""
+    try:
+        return float(cell)
+    except ValueError:
+        return None
 
 
 def table_column(columns: Mapping[str, Array], name: str, path: Any) -> Array:

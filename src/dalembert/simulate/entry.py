@@ -469,7 +469,8 @@ def _how_to_close(system: Any, q: Array, t: float) -> tuple[str, str]:
     if after < LEAST_GAP * before:
         return (
             "mechanism.assemble(q) closes loops from a guess",
-            "assemble = true in [start] closes loops from the values given there, of which hold names those that stay",
+            f'assemble = true in [start] with hold = ["{system.coordinates[0]}"] closes the loops: what hold names '
+            "keeps its value, the other values are a first guess",
         )
     stuck = "no motion from here makes the gap smaller, so {} ends here, too: lengths or anchors may not fit together, "
     stuck += "or another guess is nearer to a closed configuration"

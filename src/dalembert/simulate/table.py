@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import MissingExtraError, ModelError
+from dalembert.model.constraints.primitives import coordinate_index
 from dalembert.model.joints import KINDS
 from dalembert.names import near_matches
 from dalembert.simulate.events.record import MODES
@@ -53,12 +54,24 @@ def force_units(system: Any) -> tuple[str, ...]:
 
 
 def row_units(system: Any) -> tuple[str, ...]:
-    """Return the unit of every reaction: N, N m, or "" of rows that are the user's own expressions."""
+    """Return the unit of every reaction: N, N m, or "" of the user's own expressions and of gears between both."""
     if not hasattr(system, "angular_rows"):
         return ("",) * len(system.names)
-    own = [system.all_constraints[k].kind == "expression" for k in system.row_groups]
-    turns = system.angular_rows
-    return tuple("" if mine else "N m" if turn else "N" for mine, turn in zip(own, turns, strict=True))
+    units = []
+    for group, turn in zip(system.row_groups, system.angular_rows, strict=True):
+        constraint = system.all_constraints[group]
+        if constraint.kind in ("servo", "coupler"):
+            units.append(_drive_unit(system, constraint))
+        else:
+            units.append("" if constraint.kind == "expression" else "N m" if turn else "N")
+    return tuple(units)
+
+
+def _drive_unit(system: Any, constraint: Any) -> str:
+    """Return the unit of the force along a servo's coordinate, or along those of a coupler if they have one unit."""
+    names = [constraint.coordinate] if constraint.kind == "servo" else [name for name, _ in constraint.terms]
+    forces = {force_units(system)[coordinate_index(system, name, constraint.label)] for name in names}
+    return forces.pop() if len(forces) == 1 else ""
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -274,7 +274,7 @@ class Trajectory:
 
     @property
     def step(self) -> Float[Array, " N"]:
-        """Size of the step that led to each sample, seconds; 0 where one was asked for between steps."""
+        """Size of the step that ends at each sample, seconds; 0 for samples between the ends of steps."""
         return self.sample("step", np.zeros(self.t.size))
 
     @property
@@ -445,10 +445,12 @@ class Trajectory:
 
     @property
     def energy_residual(self) -> Float[Array, " N"]:
-        """Energy less its start, less work, plus heat: zero but for dampers and moving rows of a mechanism.
+        """Energy minus its value at the start, minus work, plus heat; zero in exact arithmetic.
 
-        Of a Lagrangian whose T is no quadratic form in v the energy is v dT/dv - T + V. Heat counts where `work` leaves
-        the work of friction out.
+        The balance does not count dampers of a mechanism, nor constraints of it that move.
+
+        If the T of a Lagrangian is no quadratic form in v, its energy is v dT/dv - T + V. Heat is added only where
+        `work` does not contain the work of friction.
         """
         m = self.moving
         h = m.balance(self.q, self.v, self.t) if hasattr(m, "balance") else self.energy.total

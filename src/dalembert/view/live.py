@@ -5,6 +5,8 @@ It listens to this machine alone. For others `host=` puts a gate with a token in
 
 from __future__ import annotations
 
+import contextlib
+import io
 import sys
 import threading
 import time
@@ -83,9 +85,10 @@ class Live:
         self.scene = picture_of(what, q, rate=PLAY_RATE if self.run is not None else None, lines=None)
         self.q, self.message, self._lock, self._ended = self.scene.q[0].copy(), "", threading.RLock(), threading.Event()
         local = host in LOCAL
-        self.server = viser.ViserServer(
-            host="127.0.0.1", port=port if local else 0, label=self.mechanism.name, verbose=False
-        )
+        with contextlib.redirect_stdout(io.StringIO()):  # its own lines name an address behind the gate
+            self.server = viser.ViserServer(
+                host="127.0.0.1", port=port if local else 0, label=self.mechanism.name, verbose=False
+            )
         inner = self.server.get_port()
         self.gate = None if local else Gate(host, port, inner, token)
         self.url = f"http://127.0.0.1:{inner}" if self.gate is None else self.gate.url
@@ -100,7 +103,7 @@ class Live:
         s.scene.set_up_direction(tuple(up.tolist()))
         places = np.concatenate([scene.positions.reshape(-1, 3), scene.outline, np.zeros((0, 3))])
         low, high = (places.min(axis=0), places.max(axis=0)) if places.size else (np.zeros(3), np.zeros(3))
-        center, away = (low + high) / 2, max(1.9 * size, 1.3 * float(np.linalg.norm(high - low)))
+        center, away = (low + high) / 2, max(1.6 * size, 1.1 * float(np.linalg.norm(high - low)))
         view = scene.view / np.linalg.norm(scene.view)
         s.scene.configure_fog(away, 10.0 * away, enabled=False)  # mechanisms of some metres would pale in it
         s.initial_camera.position = tuple((center + away * view).tolist())
@@ -152,8 +155,11 @@ class Live:
                 if KINDS[joint.kind].nv != 1 or len(self.sliders) >= MOST_SLIDERS:
                     continue
                 low, high = self._limits(i)
-                start = float(np.clip(self.coordinate(joint.name), low, high))
-                slider = self.server.gui.add_slider(joint.name, low, high, (high - low) / 1000.0, start)
+                step = 10.0 ** np.floor(np.log10((high - low) / 1000.0))
+                low, high = _on_grid(np.ceil(low / step), step), _on_grid(np.floor(high / step), step)
+                start = float(np.clip(_on_grid(np.round(self.coordinate(joint.name) / step), step), low, high))
+                unit = "m" if joint.kind == "prismatic" else "rad"
+                slider = self.server.gui.add_slider(joint.name, low, high, float(step), start, hint=unit)
                 slider.on_update(lambda event, name=joint.name: self._moved(event, name))
                 self.sliders[joint.name] = slider
         self.words = self.server.gui.add_markdown("")
@@ -236,7 +242,7 @@ class Live:
                 return False
             self.q = np.asarray(q)
             self.draw(0, self._state())
-            self._follow(name)
+            self._follow()
             return True
 
     def _state(self) -> Picture:
@@ -259,16 +265,17 @@ class Live:
         with self._lock:
             k = int(np.argmin(np.abs(self.scene.t - t)))
             self.q = self.scene.q[k].copy()
+            self.clock.value = float(np.clip(t, self.clock.min, self.clock.max))
             self.draw(k, self.scene)
             if self.plot is not None:
                 self.plot.data = self._plot_data(k)
-            self._follow("")
+            self._follow()
 
-    def _follow(self, moved: str) -> None:
-        """Set the sliders to the configuration that is shown."""
+    def _follow(self) -> None:
+        """Set the sliders to the configuration that is shown, on the grid of their steps."""
         for name, slider in self.sliders.items():
-            if name != moved:
-                slider.value = float(np.clip(self.coordinate(name), slider.min, slider.max))
+            place = _on_grid(np.round(self.coordinate(name) / slider.step), slider.step)
+            slider.value = float(np.clip(place, slider.min, slider.max))
 
     def draw(self, k: int, scene: Picture) -> None:
         """Draw frame k of a scene."""
@@ -345,6 +352,11 @@ class Live:
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Springs and rods as lines, markers and solids as triangles.
+
+
+def _on_grid(k: float, step: float) -> float:
+    """Return k steps, a power of ten each, with the digits of a step."""
+    return round(float(k) * float(step), max(0, -int(np.floor(np.log10(step) + 0.5))))
 
 
 def _coil(ends: Array, coiled: bool, size: float) -> Array:

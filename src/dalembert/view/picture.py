@@ -619,8 +619,10 @@ def _add_lines(
             column = angle_of(fine, name) if asked is None else np.asarray(fine[name])
             lines[name] = column if column.ndim == 1 else np.linalg.norm(column, axis=1)
     if fine.t.size <= picture.t.size:
-        picture.line_t = picture.t
-        picture.lines = {name: at_times(picture.t, fine.t, y) for name, y in lines.items()}
+        between = picture.t[~np.isin(picture.t, fine.t)]  # an instant that is twice in the run stays so: a jump
+        order = np.argsort(np.concatenate([fine.t, between]), kind="stable")
+        picture.line_t = np.concatenate([fine.t, between])[order]
+        picture.lines = {name: np.concatenate([y, at_times(between, fine.t, y)])[order] for name, y in lines.items()}
         return
     chosen = np.linspace(0, fine.t.size - 1, min(fine.t.size, LINE_SAMPLES)).astype(int)
     lines = {name: np.where(np.isfinite(y), y, 0.0) for name, y in lines.items()}

@@ -270,12 +270,14 @@ def run_checks(run: Trajectory) -> list[tuple[str, str, bool]]:
         size = max(float(np.ptp(run.kinetic)), float(np.ptp(run.potential)), float(np.abs(run.work).max(initial=0.0)))
         off = float(np.nanmax(np.abs(run.energy_residual)))
         if _has_dampers(m):
-            checks.append(("energy", f"dampers take {off:.3g} J, which no balance counts", True))
+            checks.append(("energy", f"dampers take {off:.3g} J; the balance does not count them", True))
         elif moving_rows(m, run.q, run.t):
-            checks.append(("energy", f"drives give or take {off:.3g} J, which no balance counts", True))
+            checks.append(("energy", f"drives exchange {off:.3g} J; the balance does not count them", True))
         else:
             allowed = STEPPED if run.method == "moreau" else BALANCED
-            words = f"off by {off:.1e} J; {size:.3g} J move" + (": time steps" if run.method == "moreau" else "")
+            words = f"off by {off:.1e} J of the {size:.3g} J that change" + (
+                ": time steps" if run.method == "moreau" else ""
+            )
             checks.append(("energy balance", words, off <= allowed * (size or 1.0)))
     if run.impacts:
         certified = [impact.momentum_ok and impact.laws_ok for impact in run.impacts]

@@ -247,7 +247,7 @@ class Lagrangian:
     def forward(
         self, q: Any, v: Any, force: Any = None, t: Any = 0.0, u: Any = None, parameters: Any = None, **options: Any
     ) -> Solution:
-        """Solve a batch of states in compiled code, and what that does not certify through `KKT`.
+        """Solve a batch of states in compiled code; samples that it cannot certify are solved by `KKT`.
 
         Any input may be single or a batch (..., n); `force` and `u` as in `solve`, `options` go to `KKT.solve`.
         Returns one status per sample and never raises for a bad sample.

@@ -301,7 +301,7 @@ class Builder:
         damping: float = 0.0,
         source: Source | None = None,
     ) -> None:
-        """Add a spring with damper along a sum of factor * coordinate, its length.
+        """Add a spring with damper whose length is a sum of factor * coordinate.
 
         `rest` is a length, or a pair between which the spring is slack.
         """
@@ -383,7 +383,7 @@ class Builder:
         file: str = "",
         source: Source | None = None,
     ) -> None:
-        """Add a shape that a body (or the ground) is drawn with; dynamics does not see it.
+        """Add a shape that a body (or the ground) is drawn with; it has no effect on the motion.
 
         `size` of a "box" are its edges; of a "sphere" its radius; of a "cylinder" or "capsule" radius and length along
         z; of an "ellipsoid" its radii; of a "mesh" its scale along x, y, z. `color` is red, green, blue and opacity.

@@ -123,7 +123,7 @@ class Spring:
 
 @dataclass(frozen=True)
 class Tendon:
-    """A spring with damper along a sum of factor * coordinate, its length: MuJoCo's fixed tendon.
+    """A spring with damper whose length is a sum of factor * coordinate: MuJoCo's fixed tendon.
 
     Attributes
     ----------
@@ -186,7 +186,7 @@ class Loop:
 
 @dataclass(frozen=True)
 class Visual:
-    """A shape that a body is drawn with; dynamics does not see it.
+    """A shape that a body is drawn with; it has no effect on the motion.
 
     Attributes
     ----------

@@ -105,10 +105,10 @@ class Plane:
 
 @dataclass(frozen=True, eq=False)
 class Heightfield:
-    """A ground of heights z[i, j] at x[i], y[j], bilinear between; level with its edge beyond.
+    """A ground of heights z[i, j] at x[i], y[j], bilinear between them, level beyond its edge.
 
-    Gaps are distances to its surface (`hybrid`: of points, heights above it). A box has its corners alone: a run says
-    where a ridge enters its faces.
+    Gaps are distances to its surface (`hybrid`: of points, heights above it). Only the corners of a box touch; a run
+    says where a ridge enters its faces.
     """
 
     x: Any
