@@ -16,7 +16,7 @@ import numpy as np
 from dalembert.large.block_functions import refuse_no_delassus
 from dalembert.large.layout import VELOCITIES
 from dalembert.large.motion_functions import large_system, large_tree
-from dalembert.large.requests import LARGEST_UNROLLED, PER_BODY, PER_ROW, PER_VELOCITY, estimated_operations
+from dalembert.large.requests import PER_BODY, PER_ROW, PER_VELOCITY, why_large
 from dalembert.model.requests import RouteLine, RouteTable
 from dalembert.tree.routes.route_table import ROUTES
 
@@ -34,9 +34,8 @@ Figures = tuple[int | None, int | None]
 
 def looped_table(mechanism: Mechanism, what: str) -> RouteTable:
     """Return the table with loops taken and the other routes named."""
-    about = f"about {estimated_operations(mechanism):,} operations unrolled are more than {LARGEST_UNROLLED:,}"
     figures, way = _way(mechanism, what)
-    taken = RouteLine("looped", *figures, f"{about}; {way}", competes=True, taken=True, estimated=True)
+    taken = RouteLine("looped", *figures, f"{why_large(mechanism)}; {way}", competes=True, taken=True, estimated=True)
     costs = {name: route.cost for name, route in ROUTES.items()} if mechanism.names else {"aba": "O(n)"}
     others = [RouteLine(name, None, None, f"{UNROLLED}; {cost}") for name, cost in costs.items()]
     return RouteTable(mechanism.name, what, f"{mechanism.nv} velocities, {len(mechanism.names)} rows", (taken, *others))

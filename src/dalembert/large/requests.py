@@ -20,7 +20,11 @@ if TYPE_CHECKING:
 
 
 LARGEST_UNROLLED = 60_000
-"""Estimated operations beyond which loops take over: a chain of about 260 hinges, ten seconds of compiling or more."""
+"""Estimated operations beyond which nothing is unrolled, minutes of compiling: a chain of about 260 hinges."""
+
+LARGEST_TREE = 30_000
+"""Those of the bodies alone beyond which loops take over where there are some: a chain of 130 hinges, 10 to 20 s of
+compiling for each of several kernels. A robot with many rows stays in straight-line code."""
 
 PER_BODY, PER_VELOCITY, PER_ROW = 60, 170, 200
 """Operations of the articulated-body algorithm, counted on chains and trees, and of a row with its forces."""
@@ -28,24 +32,52 @@ PER_BODY, PER_VELOCITY, PER_ROW = 60, 170, 200
 
 def estimated_operations(mechanism: Mechanism) -> int:
     """Return about how many operations unrolled forward dynamics would have."""
+    return sum(_estimates(mechanism))
+
+
+def _estimates(mechanism: Mechanism) -> tuple[int, int]:
+    """Return the operations of bodies, and of rows."""
     known = mechanism.__dict__
     if "_estimated_operations" not in known:  # not by the mechanism's hash: that of a large one takes seconds
         known["_estimated_operations"] = _estimate(mechanism)
     return known["_estimated_operations"]
 
 
-def _estimate(mechanism: Mechanism) -> int:
+def _estimate(mechanism: Mechanism) -> tuple[int, int]:
     tree = sum(PER_BODY + PER_VELOCITY * KINDS[joint.kind].nv for joint in mechanism.joints if joint.kind != "fixed")
     if tree > LARGEST_UNROLLED:
-        return tree  # rows only add to it, and naming them all takes a while
+        return tree, 0  # rows only add to it, and naming them all takes a while
     m = len(mechanism.names)
     path = min(m * mechanism.nv, 40 * m)
-    return tree + PER_ROW * m + 12 * path + m * m * min(mechanism.nv, 40) // 2 + m**3 // 6
+    return tree, PER_ROW * m + 12 * path + m * m * min(mechanism.nv, 40) // 2 + m**3 // 6
+
+
+def why_large(mechanism: Mechanism) -> str:
+    """Return in words why a mechanism is not unrolled."""
+    bodies, rows = _estimates(mechanism)
+    if bodies > LARGEST_TREE:
+        return f"about {bodies:,} operations of its bodies are more than {LARGEST_TREE:,}"
+    return f"about {bodies + rows:,} operations are more than {LARGEST_UNROLLED:,}"
 
 
 def is_large(mechanism: Mechanism) -> bool:
     """Say whether a mechanism's kernels are loops unless asked otherwise."""
-    return estimated_operations(mechanism) > LARGEST_UNROLLED
+    return _estimates(mechanism)[0] > LARGEST_TREE or estimated_operations(mechanism) > LARGEST_UNROLLED
+
+
+def too_long(mechanism: Mechanism) -> str:
+    """Say in words why no stepper in straight-line code takes a mechanism; nothing of one that it takes.
+
+    What counts is the way to the ground: bodies beside each other are compiled one by one, a chain is one expression.
+    """
+    ways: list[int] = []
+    for joint, parent in zip(mechanism.joints, mechanism.parents, strict=True):  # parents come first
+        own = PER_BODY + PER_VELOCITY * KINDS[joint.kind].nv if joint.kind != "fixed" else 0
+        ways.append(own + (ways[parent] if parent >= 0 else 0))
+    longest = max(ways, default=0)
+    if longest <= LARGEST_TREE:
+        return ""
+    return f"about {longest:,} operations along its longest chain of joints are more than {LARGEST_TREE:,}"
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -79,10 +111,10 @@ REFUSED = (
 def looped(mechanism: Mechanism, what: str, options: dict[str, Any], kernel: dict[str, Any]) -> Kernel | None:
     """Return a kernel of loops where they are asked for or the mechanism is large, else None."""
     asked = kernel.get("backend") == "looped"
-    if not asked and ("backend" in kernel or not is_large(mechanism)):
+    large = estimated_operations(mechanism) > LARGEST_UNROLLED if what in REFUSED else is_large(mechanism)
+    if not asked and ("backend" in kernel or not large):
         return None
-    size = f"about {estimated_operations(mechanism):,} operations"
-    reason = f"as asked; {size}" if asked else f"{size} are more than {LARGEST_UNROLLED:,}"
+    reason = f"as asked; about {estimated_operations(mechanism):,} operations" if asked else why_large(mechanism)
     from dalembert.large.dynamics_functions import MAKERS
     from dalembert.large.looped_kernel import LoopedKernel
 

@@ -10,7 +10,8 @@ from typing import Any
 import numpy as np
 
 from dalembert.checks import finite_vector, is_number
-from dalembert.errors import ModelError, advised
+from dalembert.errors import ModelError, UnsupportedError, advised
+from dalembert.large.requests import too_long
 from dalembert.model.mechanism.project import CONTRADICTING, closest, residual_sizes
 from dalembert.model.named_state import configuration_of_names, default_start, is_mechanism, velocity_of_names
 from dalembert.names import near_matches
@@ -294,6 +295,9 @@ def _refuse_unknown(system: Any, method: str, friction: bool, contacts: Any, opt
         )
     if method == "hybrid" and contacts is None and not rubbing and options.get("stepper") != "radau":
         raise ModelError("method='hybrid' needs contacts=: a system without them goes by a smooth method")
+    why = too_long(system) if METHODS[method].contacts and is_mechanism(system) else ""
+    if why:
+        raise UnsupportedError(f"method={method!r}: contacts are straight-line code, and {why}")
     if not options:
         return
     parameters = signature(METHODS[method].load()).parameters

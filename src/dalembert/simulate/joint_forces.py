@@ -264,7 +264,9 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
         finite[0] = False  # no step lies before it
     status = np.where(finite, int(Status.REDUNDANT), int(Status.NONFINITE))  # ranks of all samples are looked at
     q, v, a, lam = (np.where(finite[:, None], x, x[:1] if x is run.q else 0.0) for x in arrays)
-    if m.nv > LARGEST_SURVEYED and m.names:  # too many for decompositions: what loops over the bodies say of each sample
+    if (
+        m.nv > LARGEST_SURVEYED and m.names
+    ):  # too many for decompositions: what loops over the bodies say of each sample
         told = np.asarray(m.forward(q, v, None, run.t).status)
         status = np.where(finite & (told == Status.UNIQUE), int(Status.UNIQUE), status)
     known = MotionSamples.of(m, q, v, a, lam, run.t, status, driving_forces(run))

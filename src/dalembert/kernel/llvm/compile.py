@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import threading
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -96,6 +98,8 @@ ELEMENT = {"float64": "double", "float32": "float"}
 TILE_BYTES = 1 << 18  # what a tile may take of the second-level cache, where several chunks pass over it
 TILE_BYTES_ONE = 1 << 14  # of the first-level cache, where there is one chunk and its code is fetched once anyway
 LARGEST_TILE = 16
+LONG_TEXT = 5_000_000  # characters: some 50,000 operations
+DEEP = 1 << 30  # bytes of a stack, of which only what is used is taken
 LONG_CODE, LONG_TILE = 32, 4  # chunks of 32 kB: code beyond the second-level cache costs more to fetch than values do
 TINY_OPERATIONS, TINY_LIVE = 150, 12  # what is evaluated on two registers at a time
 
@@ -195,4 +199,19 @@ def compile_text(text: str, level: int = FULL_LEVEL, inline: bool = False, clear
     if inline:
         passes = llvm.create_pass_builder(machine, llvm.create_pipeline_tuning_options(speed_level=2))
         passes.getModulePassManager().run(module, passes)
-    return Code.of(machine.emit_object(module))
+    if len(text) <= LONG_TEXT:
+        return Code.of(machine.emit_object(module))
+    return Code.of(_on_a_deep_stack(lambda: machine.emit_object(module)))
+
+
+def _on_a_deep_stack(function: Callable[[], bytes]) -> bytes:
+    """Call a function in a thread whose stack is `DEEP`: LLVM descends along an expression by calling itself."""
+    answer: list[bytes] = []
+    before = threading.stack_size(DEEP)
+    try:
+        thread = threading.Thread(target=lambda: answer.append(function()), daemon=True)
+        thread.start()
+    finally:
+        threading.stack_size(before)
+    thread.join()
+    return answer[0]

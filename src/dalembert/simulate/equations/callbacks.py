@@ -92,6 +92,9 @@ class Callbacks(GuardedCalls):
 
     def _rate(self, work: ExplicitWork) -> None:
         """Evaluate the rate; what the kernel declines is solved through `KKT`."""
+        if self.codes.looped:
+            self._by_loops(work)
+            return
         if "rate" in self.codes.python:
             self._solved(work)
             return
@@ -101,6 +104,17 @@ class Callbacks(GuardedCalls):
             getattr(work, name)[:] = np.ravel(value)
         if not work.status[0] <= LAST_SOLVED:
             self._solve(work, self.codes.kernels["move"](work.base, work.x))
+
+    def _by_loops(self, work: ExplicitWork) -> None:
+        """Evaluate the rate of a large mechanism; what its loops decline goes the careful way of `forward`."""
+        m, t, v = self.codes.system, float(work.environment[0]), work.v.copy()
+        q, rate = self.codes.kernels["chart"](work.base, work.x, v)
+        tau = self.forces(q, v, work.environment)
+        a, lam, status = m.compile("forward")(q, v, tau, np.array([t]))
+        if not status[0] <= LAST_SOLVED:
+            a, lam, status = m.forward(q, v, tau, t)
+        work.acceleration[:], work.multipliers[:], work.status[0] = a, lam, float(np.ravel(status)[0])
+        work.x_rate[:], work.power[0] = rate, tau @ v
 
     def _solved(self, work: ExplicitWork) -> None:
         """Evaluate the rate of a system that is Python functions."""
@@ -159,12 +173,18 @@ class Callbacks(GuardedCalls):
     def _close(self, work: ExplicitWork) -> None:
         """Take Newton's step in the plain norm, through an orthogonal decomposition."""
         m, t = self.codes.system, float(work.environment[0])
+        if self.codes.looped:
+            work.correction[:], work.residual[:], work.status[:] = m.compile("project_step")(work.q, np.array([t]))
+            return
         work.residual[:], work.correction[:] = newton_step(m, work.q, t)
         work.status[0] = float(Status.UNIQUE if np.isfinite(work.correction).all() else Status.NONFINITE)
 
     def _admit(self, work: ExplicitWork) -> None:
         """Take the admissible velocity under the mechanism's rank, by an orthogonal decomposition."""
         m, t = self.codes.system, float(work.environment[0])
+        if self.codes.looped:
+            work.velocity[:], _, work.status[:] = m.compile("project_velocity")(work.q, work.v, np.array([t]))
+            return
         try:
             velocity, status, broken = admissible_velocity(m, work.q.copy(), work.v.copy(), t)
         except np.linalg.LinAlgError:  # no metric: a motion without mass, or numbers that are none

@@ -26,6 +26,7 @@ import numpy as np
 
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import bind
+from dalembert.large.requests import is_large
 from dalembert.memory import Memory
 from dalembert.model.mechanism.precision import slack
 from dalembert.model.requests import requests
@@ -86,8 +87,10 @@ class Codes:
     carries
         Whether rows are solved under the rank of the system: where they depend on each other everywhere, and where
         straight-line code would be too long.
+    looped
+        Whether the mechanism is too large for straight-line code: loops over its bodies answer, called back.
     python
-        Codes that are callbacks from the start, `Matrices`' own.
+        Codes that are callbacks from the start: `Matrices`' own, and those of large mechanisms.
     """
 
     def __init__(
@@ -102,17 +105,21 @@ class Codes:
         if rank is None and form.compiled and not form.straight and system.nv <= LARGEST_CARRIED:
             rank = system.generic_rank(None)
         self.rank = rank
+        self.looped = isinstance(form, MechanismForm) and is_large(form.mechanism)
         self.carries = (
             form.compiled and rank is not None and (rank.redundant or not form.straight)
-            and system.nv <= LARGEST_CARRIED
+            and system.nv <= LARGEST_CARRIED and not self.looped
         )  # fmt: skip
         self.holonomic = int(sum(system.holonomic))
-        self.python = () if form.compiled and (self.carries or form.straight) else ("rate", "close", "admit")
+        straight = form.compiled and (self.carries or form.straight) and not self.looped
+        self.python = () if straight else ("rate", "close", "admit")
         key = ("simulate", form.content())
         own = system.cacheable
         law = controller.content
         rate, word = (trace_terms, "terms") if self.carries else (trace_rate, "rate")
         self.kernels = {"move": _kernel((*key, "move"), lambda: trace_move(form), own)}
+        if self.looped:
+            self.kernels["chart"] = _kernel((*key, "chart"), lambda: trace_chart(form), own)
         if self.holonomic:
             self.kernels["shift"] = _kernel((*key, "along"), lambda: trace_along(form), own)
         if not self.python:
@@ -345,6 +352,13 @@ def trace_move(form: Any) -> ca.Function:
     base, x = ca.SX.sym("base", form.nq), ca.SX.sym("x", form.nv)
     q, _ = form.chart(base, x, ca.SX.zeros(form.nv))
     return ca.Function("move", [base, x], [ca.densify(_unit(form, q))], ["base", "x"], ["q"])
+
+
+def trace_chart(form: Any) -> ca.Function:
+    """Return base, x, v -> q, x'; q as it stands in the steps of a run."""
+    base, x, v = ca.SX.sym("base", form.nq), ca.SX.sym("x", form.nv), ca.SX.sym("v", form.nv)
+    q, rate = form.chart(base, x, v)
+    return ca.Function("chart", [base, x, v], [ca.densify(q), ca.densify(rate)], ["base", "x", "v"], ["q", "x_rate"])
 
 
 def _unit(form: Any, q: ca.SX) -> ca.SX:

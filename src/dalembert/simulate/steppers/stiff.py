@@ -10,8 +10,10 @@ import casadi as ca
 import numpy as np
 
 from dalembert.errors import UnsupportedError
+from dalembert.large.requests import too_long
 from dalembert.memory import Memory
 from dalembert.model.joints import KINDS
+from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.ranks import distance
 from dalembert.simulate.equations.callbacks import called_event
 from dalembert.simulate.equations.controller import Controller
@@ -422,6 +424,9 @@ def unsuited(system: Any) -> str:
     """Return why the implicit steppers do not take a system; empty where they do."""
     if not getattr(system, "compiled", True):
         return "Matrices are Python functions, and implicit steppers differentiate expressions: write a Lagrangian"
+    why = too_long(system) if isinstance(system, Mechanism) else ""
+    if why:
+        return f"its residuals are straight-line code, and {why}"
     others = sorted({joint.kind for joint in getattr(system, "joints", ()) if not KINDS[joint.kind].has_rates})
     if not others:
         return ""

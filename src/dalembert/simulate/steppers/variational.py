@@ -12,6 +12,7 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import bind
 from dalembert.kkt import KKT
+from dalembert.large.requests import too_long
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import _cross, _product, _spherical, _turned
@@ -462,7 +463,8 @@ def unsuited(system: Any) -> str:
     if not getattr(system, "compiled", True):
         return "Matrices have no Lagrangian"
     if isinstance(system, Mechanism):
-        return ""
+        why = too_long(system)
+        return why and f"its steps are straight-line code, and {why}"
     if ca.depends_on(system.expressions.kinetic, system.t):
         return "the kinetic energy depends on time"
     linear = ca.substitute(ca.gradient(system.expressions.kinetic, system.v), system.v, ca.SX.zeros(system.nv))
