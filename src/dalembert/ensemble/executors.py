@@ -23,6 +23,7 @@ from concurrent.futures import (
     wait,
 )
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from dalembert.ensemble.blocks import StudyJob, WorkerMismatchError, packed, run_block
 from dalembert.errors import DalembertError, ModelError
@@ -62,8 +63,19 @@ class BlockWorkers:
         """Return whether an error means that a worker died."""
         return isinstance(error, BrokenExecutor)
 
-    def rebuild(self, error: BaseException) -> None:
-        """Replace workers that died."""
+    def rebuild(self, future: Future[Any]) -> None:
+        """Replace the workers of which one died with a task."""
+
+    def alone(self, function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
+        """Return whether the worker of a task survives, and what the task returned; nothing else is under way."""
+        future = self.submit(function, *arguments)
+        error = future.exception()
+        if error is None:
+            return True, future.result()
+        if not self.died(error):
+            raise error
+        self.rebuild(future)
+        return False, None
 
     def close(self, at_once: bool = False) -> None:
         """Let go of what was made here."""
@@ -96,6 +108,7 @@ class ProcessWorkers(BlockWorkers):
         if server:
             self.context.set_forkserver_preload(list(PRELOADED))
         self.pool, self.deaths, self.finished = self._made(), 0, 0
+        self.pools: WeakKeyDictionary[Future[Any], ProcessPoolExecutor] = WeakKeyDictionary()
 
     def _made(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(self.size, mp_context=self.context, initializer=end_with_parent)
@@ -105,15 +118,21 @@ class ProcessWorkers(BlockWorkers):
         try:
             future = self.pool.submit(function, *arguments)
         except BrokenExecutor as error:
-            self.rebuild(error)
+            self._replace(error)
             future = self.pool.submit(function, *arguments)
+        self.pools[future] = self.pool
         future.add_done_callback(self._note)
         return future
 
     def _note(self, future: Future[Any]) -> None:
         self.finished += not future.cancelled() and future.exception() is None
 
-    def rebuild(self, error: BaseException) -> None:
+    def rebuild(self, future: Future[Any]) -> None:
+        """Make a new pool, where that of the task was not replaced already."""
+        if self.pools[future] is self.pool:
+            self._replace(future.exception())
+
+    def _replace(self, error: BaseException | None) -> None:
         """Make a new pool; where none of them ever finished a block, say what that usually is."""
         self.pool.shutdown(wait=False, cancel_futures=True)
         self.deaths += 1
@@ -153,15 +172,21 @@ class GivenWorkers(BlockWorkers):
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Hand over a task."""
-        return self.executor.submit(function, *arguments)
+        try:
+            return self.executor.submit(function, *arguments)
+        except BrokenExecutor as error:
+            raise self._lost() from error
 
-    def rebuild(self, error: BaseException) -> None:
+    def rebuild(self, future: Future[Any]) -> None:
         """Say that somebody else's pool is broken."""
-        raise WorkersLostError(
+        raise self._lost() from future.exception()
+
+    def _lost(self) -> WorkersLostError:
+        return WorkersLostError(
             f"a worker of the {type(self.executor).__name__} died, and only who made it can make it anew; blocks that "
             "are done are in the store: da.ensemble.resume(path, executor=...) goes on. executor=8 makes processes "
             "that are replaced"
-        ) from error
+        )
 
 
 class DaskWorkers(BlockWorkers):
@@ -291,8 +316,7 @@ class Driver:
             self.finished(block, future.result())
         elif self.workers.died(error):
             self.suspects.append(block)
-            if len(self.suspects) == 1:
-                self.workers.rebuild(error)
+            self.workers.rebuild(future)
         elif isinstance(error, DalembertError | WorkerMismatchError | KeyboardInterrupt):
             raise error
         else:
@@ -324,14 +348,7 @@ class Driver:
 
     def _survives(self, first: int, stop: int, lost: Sequence[int] = (), write: bool = True) -> tuple[bool, Any]:
         """Return whether runs can be computed by a worker that does nothing else, and what they returned."""
-        future = self.workers.submit(run_block, self.payload, first, stop, tuple(lost), write)
-        error = future.exception()
-        if error is None:
-            return True, future.result()
-        if not self.workers.died(error):
-            raise error
-        self.workers.rebuild(error)
-        return False, None
+        return self.workers.alone(run_block, self.payload, first, stop, tuple(lost), write)
 
     def _killers(self, first: int, stop: int, known: bool = False) -> list[int]:
         """Return the runs that kill their worker, by halves; `known` says that this piece has killed one."""
