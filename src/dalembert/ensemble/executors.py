@@ -40,6 +40,9 @@ PRELOADED = ("dalembert.ensemble.blocks", "dalembert.ensemble.store", "dalembert
 DASK_RETRIES = 3
 """How often Dask itself repeats a block whose worker died."""
 
+LOOK, PATIENCE = 5.0, 120.0
+"""Seconds between looks at whether Dask has workers, and after which a cluster that has none is given up."""
+
 NO_WORKERS = 64
 """BlockWorkers that are assumed of an executor that does not tell."""
 
@@ -54,6 +57,8 @@ class BlockWorkers:
     size = 1
     remote = True
     """Whether jobs travel as bytes."""
+    certain = False
+    """Whether a task whose worker died was tried more than once already."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Hand over a task."""
@@ -66,9 +71,14 @@ class BlockWorkers:
     def rebuild(self, future: Future[Any]) -> None:
         """Replace the workers of which one died with a task."""
 
+    def ended(self, futures: Iterable[Future[Any]]) -> set[Future[Any]]:
+        """Wait for tasks, and return those that ended: one at least."""
+        return wait(futures, return_when=FIRST_COMPLETED).done
+
     def alone(self, function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
         """Return whether the worker of a task survives, and what the task returned; nothing else is under way."""
         future = self.submit(function, *arguments)
+        self.ended([future])
         error = future.exception()
         if error is None:
             return True, future.result()
@@ -192,6 +202,8 @@ class GivenWorkers(BlockWorkers):
 class DaskWorkers(BlockWorkers):
     """A cluster of Dask, through its `Client`."""
 
+    certain = True
+
     def __init__(self, client: Any) -> None:
         self.client = client
         try:
@@ -210,6 +222,23 @@ class DaskWorkers(BlockWorkers):
         except Exception as error:
             raise _unreachable(error) from error
         return _as_future(future)
+
+    def ended(self, futures: Iterable[Future[Any]]) -> set[Future[Any]]:
+        """Wait for tasks, as long as there are workers, or for `PATIENCE` without any."""
+        several, alone = list(futures), 0.0
+        while True:
+            done = wait(several, LOOK, return_when=FIRST_COMPLETED).done
+            if done:
+                return done
+            alone = alone + LOOK if self._deserted() else 0.0
+            if alone >= PATIENCE:
+                raise _unreachable(RuntimeError(f"it has no workers any more, for {PATIENCE:g} s"))
+
+    def _deserted(self) -> bool:
+        try:
+            return not self.client.scheduler_info(n_workers=-1)["workers"]
+        except (TimeoutError, OSError):
+            return True
 
     def died(self, error: BaseException) -> bool:
         """Return whether Dask gave a task up because its workers died."""
@@ -296,8 +325,7 @@ class Driver:
         while self.waiting or self.live:
             while self.waiting and len(self.live) < WINDOW * self.workers.size:
                 self._submit(self.waiting.popleft())
-            done, _ = wait(self.live, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in self.workers.ended(self.live):
                 self._take(future)
             if self.suspects:
                 self._wait_for_all()
@@ -327,8 +355,7 @@ class Driver:
 
     def _wait_for_all(self) -> None:
         while self.live:
-            done, _ = wait(self.live, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in self.workers.ended(self.live):
                 self._take(future)
 
     # --- blocks that kill their workers ---------------------------------------------------------------------------
@@ -355,7 +382,7 @@ class Driver:
         if not known and self._survives(first, stop, write=False)[0]:
             return []
         if stop - first == 1:
-            again = known or not self._survives(first, stop, write=False)[0]
+            again = known or self.workers.certain or not self._survives(first, stop, write=False)[0]
             return [first] if again else []
         middle = (first + stop) // 2
         return self._killers(first, middle) + self._killers(middle, stop)
