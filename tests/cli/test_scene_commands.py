@@ -312,6 +312,11 @@ def test_a_sweep_of_draws_goes_to_a_store_and_goes_on(tmp_path, capsys):
     assert "rebound speed: 6 runs" in out
     (store / "done" / "c" / "0").write_bytes(b"")
     assert called(*line, "-o", str(store), capsys=capsys) == (code, out, "")
+    for other in (("--runs", "7"), ("--seed", "4"), ("--design", "sobol"), ("--over", "restitution=uniform(0.2,0.9)")):
+        changed, _, err = called(*line, *other, "-o", str(store), capsys=capsys)
+        assert changed == 2
+        assert "was begun with other" in err
+    assert called("sweep", "bouncing_ball", "-o", str(store), capsys=capsys) == (code, out, "")
     table = da.scene("bouncing_ball")
     from dalembert.ensemble import ensemble
     from dalembert.scenes.sweep import SceneExperiment

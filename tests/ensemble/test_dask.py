@@ -111,3 +111,43 @@ def test_a_scheduler_without_workers_is_told():
 
     with pytest.raises(WorkersLostError, match="has no workers, or cannot be reached"):
         da.ensemble.of(quick_job(3), executor=Nobody())
+
+
+def test_a_cluster_that_lost_all_its_workers_is_given_up(monkeypatch, tmp_path):
+    """Nannies give up on workers that die again and again: tasks would wait for ever."""
+    from types import SimpleNamespace
+
+    from dalembert.ensemble import executors
+
+    monkeypatch.setattr(executors, "LOOK", 0.01)
+    monkeypatch.setattr(executors, "PATIENCE", 0.05)
+
+    class Deserted:
+        looks = 0
+
+        def submit(self, function, *arguments, **options):
+            return SimpleNamespace(add_done_callback=lambda end: None)
+
+        def scheduler_info(self, **options):
+            self.looks += 1
+            return {"workers": {"tcp://here": {}} if self.looks < 3 else {}}
+
+        def wait_for_workers(self, n, timeout):
+            """Be there."""
+
+    job = replace(quick_job(30), shapes={"y": (2,)})
+    with pytest.raises(WorkersLostError, match=r"no workers any more.*resume"):
+        da.ensemble.of(job, executor=Deserted(), block=10, to=tmp_path / "study.zarr")
+
+
+@pytest.mark.slow
+def test_a_run_that_kills_all_workers_of_a_cluster_is_lost(tmp_path):
+    # half a second: a nanny does not replace a worker that dies before it is known to run
+    job = replace(quick_job(4, kills=(0.515, 0.525), slow=0.5), shapes={"y": (2,)})
+    cluster = distributed.LocalCluster(
+        n_workers=2, threads_per_worker=1, dashboard_address=None, silence_logs=50, processes=True
+    )
+    with cluster, distributed.Client(cluster) as client:
+        study = da.ensemble.of(job, executor=client, block=2)
+    assert study.status[0] == "lost"
+    assert (study.status != "lost").sum() == 3

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import gc
 
 import casadi as ca
 import numpy as np
@@ -179,3 +180,65 @@ def test_a_table_has_a_row_per_run(spread, tmp_path):
     frame = spread.to_dataframe()
     assert list(frame.columns) == head
     assert (frame["status"] == "completed").all()
+
+
+def test_functions_that_draw_may_fail_in_a_run():
+    """An exception of a function is the status of its run, and what `rerun` raises; other shapes are told."""
+
+    def drawn(generator):
+        x = generator.random()
+        if x < 0.2:
+            raise ValueError(f"nothing at {x:.2f}")
+        return [x, x] if x > 0.8 else 1.0 + x
+
+    study = da.ensemble(oscillator(), 0.2, [1.0], [0.0], runs=30, parameters={"k": drawn}, progress=False)
+    k = study["k"]
+    assert set(study.status_counts) == {"completed", "failed", "refused"}
+    np.testing.assert_array_equal(study.succeeded, np.isfinite(k))
+    failed, shaped = (int(np.flatnonzero(study.status == word)[0]) for word in ("failed", "refused"))
+    assert study.reason(failed).startswith("ValueError: nothing at 0.")
+    assert "shape" in study.reason(shaped)
+    with pytest.raises(ValueError, match="nothing at"):
+        study.rerun(failed)
+
+
+def test_values_of_a_grid_have_no_intervals():
+    study = da.ensemble(oscillator(), 0.2, [1.0], [0.0], parameters={"k": [1.0, 2.0, 3.0]}, keep={"q": ("q", "last")})
+    found = study.statistics("q")
+    assert np.isnan(found.interval).all()
+    assert np.isnan(found.quantile_intervals[0.5]).all()
+    assert np.isnan(study.probability(study["k"] > 1.5).low)
+    assert str(study.probability(study["k"] > 1.5)) == "0.666667, 2 of 3 runs"
+
+
+def test_prepared_systems_go_with_their_study():
+    """Ten thousand studies, one after the other, do not fill the memory."""
+    from dalembert.ensemble import batches
+
+    gc.collect()
+    before = len(batches._pools)
+    study = da.ensemble(oscillator(), 0.2, [1.0], [0.0], runs=2)
+    assert study.route.startswith("compiled")
+    assert len(batches._pools) == before + 1
+    del study
+    gc.collect()
+    assert len(batches._pools) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"cores": -3}, "at least one"),
+        ({"cores": 2.5}, "whole number"),
+        ({"runs": float("nan")}, "whole number"),
+        ({"runs": "many"}, "number is needed"),
+    ],
+)
+def test_plans_of_nothing_are_refused(options, words):
+    with pytest.raises(da.ModelError, match=words):
+        da.ensemble.plan(oscillator(), 0.2, [1.0], [0.0], **{"runs": 10} | options)
+
+
+def test_a_plan_takes_the_words_of_the_study():
+    plan = da.ensemble.plan(oscillator(), 0.2, [1.0], [0.0], runs=10, to="no.zarr", executor=4, block=2, pilots=2)
+    assert plan.runs == 10

@@ -97,6 +97,30 @@ def test_runs_that_kill_their_workers_are_found_and_lost(undisturbed):
         assert study.arrays()[name][~killers].tobytes() == rows[~killers].tobytes()
 
 
+def test_a_first_run_that_kills_its_worker_is_lost(tmp_path):
+    """Pilot runs are made by workers, too: the process that hands out blocks stays."""
+    job = quick_job(24, kills=(0.515, 0.525))
+    assert 0.515 < job.design.draw(0, 1)["x"][0] < 0.525
+    study = da.ensemble.of(job, executor=1, to=tmp_path / "study.zarr")
+    assert study.status[0] == "lost"
+    assert study.status_counts["lost"] == 1
+    assert study.complete
+
+
+def test_a_pool_that_broke_is_replaced_once():
+    """Tasks of the pool that follows are not given up when one of the broken pool is looked at later."""
+    workers = ProcessWorkers(1)
+    assert workers.alone(os.getpid)[0]
+    broken = workers.submit(os.kill, os.getpid(), 0), workers.submit(os._exit, 1)
+    assert broken[1].exception() is not None
+    after = workers.submit(os.getpid)
+    pool = workers.pool
+    workers.rebuild(broken[1])
+    assert workers.pool is pool
+    assert after.result() != os.getpid()
+    workers.close()
+
+
 COORDINATOR = """
 import sys
 from dataclasses import replace
@@ -143,6 +167,62 @@ def test_flags_that_were_cut_are_not_set(undisturbed, tmp_path):
     assert StoredColumns(path).done().tolist() == [True, False, True]
     study = da.ensemble.resume(path, experiment=quick_job(1).experiment, keep={"y": kept})
     same(undisturbed, study)
+
+
+def test_files_half_written_by_the_dead_go(tmp_path):
+    """Writers make a file beside the one that they replace: killed between, they leave it."""
+    path, calm = tmp_path / "study.zarr", tmp_path / "calm.zarr"
+    for each in (path, calm):
+        da.ensemble.of(quick_job(RUNS), executor=ThreadPoolExecutor(1), block=50, to=each)
+    (path / "done" / "c" / "1").unlink()
+    (path / "kept" / "y" / "c" / "1" / "0.2fd4e1c67a2d28fced849ee1bb76e739.partial").write_bytes(b"half a shard")
+    (path / "events" / "000001.partial").write_bytes(b"half of the events")
+    da.ensemble.resume(path, experiment=quick_job(1).experiment, keep={"y": kept})
+    assert files_of(path) == files_of(calm)
+
+
+def test_what_is_given_again_must_be_what_it_was(tmp_path):
+    """Systems, options and functions of another study are refused, also where the store cannot hold them."""
+    path, calm = tmp_path / "study.zarr", tmp_path / "calm.zarr"
+    given = {"runs": 6, "seed": 2, "parameters": {"k": da.uniform(2.0, 6.0)}, "keep": {"mine": last}, "block": 2}
+    for each in (path, calm):
+        da.ensemble(oscillator(), 0.5, [1.0], [0.0], to=each, **given)
+    (path / "done" / "c" / "1").unlink()
+    mine = {"keep": {"mine": last}}
+    wrong = [
+        (mine | {"system": oscillator().with_parameters(c=1.0)}, "another system"),
+        (mine | {"duration": 0.1}, "another duration"),
+        (mine | {"rtol": 1e-2}, "no 'rtol'"),
+        (mine | {"parameters": {"k": lambda generator: 1.0}}, "no 'k'"),
+        ({"keep": {"mine": last, "other": last}}, "'other' is not what"),
+        ({"keep": {"mine": doubled}}, "run 0 has another 'kept/mine'"),
+    ]
+    for again, words in wrong:
+        with pytest.raises(da.ModelError, match=words):
+            da.ensemble.resume(path, **again)
+    assert not StoredColumns(path).done().all()
+    da.ensemble.resume(path, system=oscillator(), duration=0.5, **mine)
+    assert files_of(path) == files_of(calm)
+
+
+def last(run):
+    return run.q[-1, 0]
+
+
+def doubled(run):
+    return 2.0 * run.q[-1, 0]
+
+
+def test_overwriting_takes_stores_alone(tmp_path):
+    folder = tmp_path / "thesis"
+    folder.mkdir()
+    (folder / "chapter.tex").write_text("years of work")
+    for path in (folder, folder / "chapter.tex"):
+        with pytest.raises(da.ModelError, match="replaces stores of studies alone"):
+            da.ensemble.of(quick_job(5), to=path, overwrite=True)
+    assert (folder / "chapter.tex").read_text() == "years of work"
+    with pytest.raises(da.ModelError, match="a store is a folder"):
+        da.ensemble.of(quick_job(5), to="s3://bucket/study.zarr")
 
 
 def test_a_full_disk_is_told(tmp_path, monkeypatch):

@@ -38,11 +38,11 @@ class SweepCommand:
     runs: int | None = None
     """Number of runs, where distributions are drawn from."""
 
-    seed: int = 0
-    """Of the draws: run i depends on it and on i alone."""
+    seed: int | None = None
+    """Of the draws, 0 if none is given: run i depends on it and on i alone."""
 
-    design: str = "random"
-    """How draws are made: random, sobol, halton, latin, saltelli."""
+    design: str | None = None
+    """How draws are made: random (if none is given), sobol, halton, latin, saltelli."""
 
     processes: int | None = None
     """Number of processes; threads if none is given."""
@@ -69,9 +69,11 @@ class SweepCommand:
         values = values_by_name(self.over)
         scene = scene_of(self.file, self.set, self.packages)
         if store is not None and store.exists():
-            table = resume_sweep(scene, store, self.processes)
-        else:
             draws = {"runs": self.runs, "seed": self.seed, "design": self.design}
+            with blamed_on(typed("--over", self.over)):
+                table = resume_sweep(scene, store, self.processes, given=values or None, **draws)
+        else:
+            draws = {"runs": self.runs, "seed": self.seed or 0, "design": self.design or "random"}
             with blamed_on(typed("--over", self.over)):
                 table = sweep(scene, values or None, **draws, to=store, executor=self.processes)
         if self.output is not None and store is None:

@@ -47,10 +47,13 @@ def _reduced(what: np.ufunc, x: Array, first: Array, stop: Array) -> Array:
 
 
 class BatchPool:
-    """Prepared systems of a study: one for each thread that computes blocks at the same time."""
+    """Prepared systems of a study: one for each thread that computes blocks at the same time.
 
-    def __init__(self, experiment: SystemExperiment, variables: tuple[str, ...]) -> None:
-        self.experiment, self.variables = experiment, variables
+    It is freed with the study's experiment, to which it must not refer.
+    """
+
+    def __init__(self, variables: tuple[str, ...]) -> None:
+        self.variables = variables
         self.free: list[RunBatch] = []
         self.lock, self.reason = Lock(), ""
 
@@ -80,7 +83,8 @@ class BatchPool:
     def _made(self, job: StudyJob) -> RunBatch:
         from dalembert.simulate.batch.batch import RunBatch, UnsuitedError
 
-        experiment = self.experiment
+        experiment = job.experiment
+        assert isinstance(experiment, SystemExperiment)
         if _is_maker(experiment.system):
             raise UnsuitedError("a function makes the systems")
         parts = [name for name in self.variables if name in ("q", "v") or name[:2] in ("q:", "v:")]
@@ -116,7 +120,7 @@ def pool_of(job: StudyJob) -> BatchPool | str:
     variables = tuple(job.design.variables)
     with _lock:
         pools = _pools.setdefault(job.experiment, {})
-        return pools.setdefault(variables, BatchPool(job.experiment, variables))
+        return pools.setdefault(variables, BatchPool(variables))
 
 
 def route_of(job: StudyJob) -> str:
@@ -138,7 +142,8 @@ def compiled_runs(
     batch = None if isinstance(pool, str) or not wanted.any() else pool.taken(job)
     if batch is None or isinstance(pool, str):
         return
-    experiment = pool.experiment
+    experiment = job.experiment
+    assert isinstance(experiment, SystemExperiment)
     rows = np.flatnonzero(wanted)
     try:
         given = {name: x[rows] for name, x in values.items()}

@@ -9,7 +9,7 @@ from __future__ import annotations
 import pickle
 import platform
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import sha256
 from importlib.metadata import version
@@ -90,10 +90,15 @@ class StudyJob:
         """Return the first run of a block, and the one after its last."""
         return block * self.block, min((block + 1) * self.block, self.runs)
 
-    def outcome(self, i: int) -> Outcome:
-        """Return run i."""
-        values = single(self.design.draw(i, i + 1), 0)
-        return attempt(lambda: self.experiment.run(values))
+    def outcome(self, i: int, values: Mapping[str, Any] | None = None) -> Outcome:
+        """Return run i; its values are drawn if none are given."""
+        return attempt(lambda: self.run(i, values))
+
+    def run(self, i: int, values: Mapping[str, Any] | None = None) -> Any:
+        """Return the trajectory of run i, or raise what it, or a function that draws for it, raises."""
+        values = single(self.design.draw(i, i + 1), 0) if values is None else values
+        self.design.raise_undrawn(i, values)
+        return self.experiment.run(values)
 
 
 @dataclass(eq=False)
@@ -147,12 +152,8 @@ def compute(job: StudyJob, first: int, stop: int, lost: Sequence[int] = ()) -> R
         i = first + row
         if not wanted[row] and i not in lost:
             continue
-        if i in lost:
-            outcome = Outcome(None, "lost", LOST)
-        else:
-            each = single(values, row)
-            outcome = attempt(lambda each=each: job.experiment.run(each))
-        _write(job, columns, row, outcome)
+        lost_now = Outcome(None, "lost", LOST) if i in lost else None
+        _write(job, columns, row, lost_now or job.outcome(i, single(values, row)))
     columns.events.sort(key=lambda event: event[0])
     return columns
 
@@ -199,17 +200,27 @@ def reason_text(row: Array) -> str:
     return bytes(row).rstrip(b"\0").decode(errors="ignore")
 
 
-def with_shapes(job: StudyJob) -> StudyJob:
+def pilot_shapes(job: StudyJob | bytes, i: int) -> dict[str, tuple[int, ...]] | str:
+    """Return the shapes of what is kept of run i, or why it has no answer."""
+    job = arrived(job)
+    outcome = job.outcome(i)
+    if not outcome.ok:
+        return f"run {i}: {outcome.status}, {outcome.reason}"
+    return {name: value.shape for name, value in kept_of(outcome.run, job.keep, None).items()}
+
+
+def with_shapes(
+    job: StudyJob, shapes_of: Callable[[StudyJob, int], dict[str, tuple[int, ...]] | str] = pilot_shapes
+) -> StudyJob:
     """Return the job with the shapes of what is kept, from the first run that reaches its end."""
     if job.shapes.keys() == {keeper.name for keeper in job.keep}:
         return job
     reasons = []
     for i in range(min(PILOTS, job.runs)):
-        outcome = job.outcome(i)
-        if outcome.ok:
-            shapes = {name: value.shape for name, value in kept_of(outcome.run, job.keep, None).items()}
-            return replace(job, shapes=shapes)
-        reasons.append(f"run {i}: {outcome.status}, {outcome.reason}")
+        found = shapes_of(job, i)
+        if not isinstance(found, str):
+            return replace(job, shapes=found)
+        reasons.append(found)
     raise ModelError(
         f"none of the first {len(reasons)} runs reached its end, so that nothing can be kept; {reasons[0]}"
     )
@@ -257,12 +268,17 @@ def job_of(payload: bytes) -> StudyJob:
     return _arrived[key]
 
 
+def arrived(job: bytes | StudyJob) -> StudyJob:
+    """Return a job that was sent, or is one already."""
+    return job if isinstance(job, StudyJob) else job_of(job)
+
+
 def run_block(payload: bytes | StudyJob, first: int, stop: int, lost: Sequence[int] = (), write: bool = True) -> Any:
     """Compute a block; write it to the store and return the counts of statuses, or return it where there is none.
 
     With `write` False it is computed and forgotten: whether it can be, is what is asked.
     """
-    job = payload if isinstance(payload, StudyJob) else job_of(payload)
+    job = arrived(payload)
     columns = compute(job, first, stop, lost)
     if not write:
         return None

@@ -21,6 +21,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
@@ -126,11 +127,21 @@ class Design:
 
     def _drawn(self, name: str, each: StudyInput, index: Array) -> Array:
         if isinstance(each, DrawnVariable):
-            return np.array([each.function(self.generator(name, int(i))) for i in index], dtype=float)
+            rows = np.full((len(index), *each.shape), np.nan)
+            for row, i in enumerate(index):
+                with suppress(Exception):  # of this run: `raise_undrawn` tells it
+                    rows[row] = each.value(self.generator(name, int(i)))
+            return rows
         counters = -(-each.dimensions // WORDS)
         generator = np.random.Philox(key=self._key(name), counter=counters * int(index[0]) if len(index) else 0)
         words = generator.random_raw(WORDS * counters * len(index)).reshape(len(index), -1)[:, : each.dimensions]
         return each.values(_inside((words >> np.uint64(64 - BITS)) * 2.0**-BITS), index)
+
+    def raise_undrawn(self, i: int, values: Mapping[str, Any]) -> None:
+        """Raise what the function of a variable raised in run i, whose values are NaN then."""
+        for name, each in self.variables.items():
+            if isinstance(each, DrawnVariable) and np.isnan(values[name]).any():
+                each.value(self.generator(name, i))
 
     def _key(self, name: str) -> Array:
         return np.random.SeedSequence(self.seed, spawn_key=(crc32(name.encode()),)).generate_state(2, np.uint64)

@@ -15,9 +15,12 @@ from typing import Any
 import numpy as np
 from scipy.special import ndtri
 
-from dalembert.checks import floats, shown
+from dalembert.checks import floats, one_number, shown
 from dalembert.errors import ModelError, ShapeError
 from dalembert.types import Array
+
+TRIED = 20
+"""Draws of a function that may raise, before it is said to."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -184,10 +187,25 @@ class DrawnVariable(StudyInput):
 
     @classmethod
     def of(cls, function: Callable[[np.random.Generator], Any]) -> DrawnVariable:
-        """Call the function once, to see what it returns."""
+        """Call the function until it returns something, to see the shape of that."""
         made = cls(function)
-        object.__setattr__(made, "shape", np.shape(function(np.random.Generator(np.random.Philox(0)))))
+        for k in range(TRIED):
+            try:
+                shape = np.shape(function(np.random.Generator(np.random.Philox(k))))
+            except Exception:
+                if k + 1 == TRIED:
+                    raise
+                continue
+            object.__setattr__(made, "shape", shape)
+            break
         return made
+
+    def value(self, generator: np.random.Generator) -> Array:
+        """Return what the function draws, of the shape that it drew first."""
+        drawn = floats(self.function(generator), "what a function draws")
+        if drawn.shape != self.shape:
+            raise ShapeError(f"a function draws values of shape {self.shape} first, and of {drawn.shape} here")
+        return drawn
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -260,11 +278,15 @@ def variable(value: Any, what: str, size: int | None = None) -> StudyInput | Non
     """
     if isinstance(value, StudyInput):
         return value
-    if hasattr(value, "ppf") and hasattr(value, "dist"):
+    if hasattr(value, "ppf"):
+        if not hasattr(value, "dist"):
+            raise ModelError(f"{what}: give scipy.stats.{value.name} with its numbers, as scipy.stats.norm(0.0, 1.0)")
         if size is not None and size != 1:
             raise ModelError(f"{what} is a vector: give da.normal, da.uniform, or a dict by name")
-        keywords = {name: float(x) for name, x in value.kwds.items()}
-        return ScipyVariable(name=value.dist.name, arguments=tuple(float(x) for x in value.args), keywords=keywords)
+        number = f"a number of the distribution of {what}"
+        keywords = {name: one_number(x, number) for name, x in value.kwds.items()}
+        arguments = tuple(one_number(x, number) for x in value.args)
+        return ScipyVariable(name=value.dist.name, arguments=arguments, keywords=keywords)
     if callable(value):
         return DrawnVariable.of(value)
     if size is None and np.ndim(value) == 1:

@@ -5,13 +5,15 @@ from __future__ import annotations
 import os
 import time
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from dalembert.checks import whole_number
-from dalembert.ensemble.blocks import RunColumns, StudyJob, versions, with_shapes
+import numpy as np
+
+from dalembert.checks import one_number, whole_number
+from dalembert.ensemble.blocks import LOST, RunColumns, StudyJob, compute, packed, pilot_shapes, versions, with_shapes
 from dalembert.ensemble.designs import Design, design_of
 from dalembert.ensemble.executors import BlockWorkers, Driver, ThreadWorkers, available_cores, workers_of
 from dalembert.ensemble.experiment import (
@@ -23,8 +25,8 @@ from dalembert.ensemble.experiment import (
     stored_experiment,
 )
 from dalembert.ensemble.keep import keepers, keepers_of
-from dalembert.ensemble.plan import StudyPlan, block_of, duration_words, pilot
-from dalembert.ensemble.store import SCHEMA, StoredColumns, block_size, create
+from dalembert.ensemble.plan import StudyPlan, block_of, duration_words, pilot, safe_block
+from dalembert.ensemble.store import SCHEMA, StoredColumns, block_size, create, remove_partial
 from dalembert.ensemble.study import MemoryColumns, Study
 from dalembert.errors import ModelError
 from dalembert.progress import ProgressBar
@@ -162,10 +164,10 @@ class EnsembleCall:
         """Run a study that is described."""
         workers = workers_of(executor)
         try:
-            job = replace(with_shapes(job), versions=versions(), store="" if to is None else os.path.abspath(to))
-            size = block_of(job, workers.size) if block is None else whole_number(block, "block")
-            if size < 1:
+            job = replace(job, versions=versions(), store=store_path(to))
+            if block is not None and whole_number(block, "block") < 1:
                 raise ModelError(f"block={block!r}: a block has at least one run")
+            job, size = piloted(job, workers, None if block is None else whole_number(block, "block"))
             job = replace(job, block=block_size(size) if job.store else size)
             if job.store:
                 create(job, described(job), overwrite)
@@ -183,7 +185,8 @@ class EnsembleCall:
         ----------
         given
             What a store cannot hold since it is code: `keep=` (functions), `system=` (matrices, a function that makes
-            systems), `force=`, `events=`, ...; the error names it.
+            systems), `force=`, `events=`, ...; the error names it. A run that is done is made again with it, and must
+            have the bits that it had.
         """
         study = EnsembleCall.open(path, **given)
         if isinstance(study.job.experiment, StoredExperiment):
@@ -197,6 +200,8 @@ class EnsembleCall:
         missing = [k for k, done in enumerate(_stored(study).done()) if not done]
         if not missing:
             return study
+        if given:
+            refuse_other(study)
         workers = workers_of(executor)
         try:
             return drive(study.job, workers, missing, progress)
@@ -224,8 +229,13 @@ class EnsembleCall:
         options
             All others of `da.ensemble`.
         """
-        job = self.job(system, duration, q, v, runs=int(runs), **options)
-        return pilot(job, pilots, cores or available_cores(), price)
+        for word in ("to", "overwrite", "executor", "block", "progress"):  # what a plan is made for, and does not use
+            options.pop(word, None)
+        cores = available_cores() if cores is None else whole_number(cores, "cores")
+        if cores < 1:
+            raise ModelError(f"cores={cores}: at least one is needed")
+        job = self.job(system, duration, q, v, runs=runs, **options)
+        return pilot(job, whole_number(pilots, "pilots"), cores, one_number(price, "price"))
 
 
 ensemble = EnsembleCall()
@@ -243,6 +253,33 @@ def study_job(
         raise ModelError(f"seed={seed!r} must not be negative")
     points = Design.of(design, int(seed), count, variables)
     return StudyJob(experiment, points, keepers(keep), record_events=bool(record_events))
+
+
+def store_path(to: Any) -> str:
+    """Return where a store is to be, "" where there is none."""
+    if to is not None and "://" in str(to):
+        raise ModelError(f"to={str(to)!r}: a store is a folder; one on a network is mounted first")
+    return "" if to is None else os.path.abspath(to)
+
+
+def piloted(job: StudyJob, workers: BlockWorkers, block: int | None) -> tuple[StudyJob, int]:
+    """Return the job with the shapes of what is kept, and the size of its blocks, from pilot runs.
+
+    Workers make them, who may die of a run: this process, which hands out blocks, must not.
+    """
+    if not workers.remote:
+        job = with_shapes(job)
+        return job, block or block_of(job, workers.size)
+
+    def shapes_of(job: StudyJob, i: int) -> Any:
+        survived, found = workers.alone(pilot_shapes, packed(job), i)
+        return found if survived else f"run {i}: {LOST}"
+
+    job = with_shapes(job, shapes_of)
+    if block is not None:
+        return job, block
+    survived, size = workers.alone(block_of, packed(job), workers.size)
+    return job, size if survived else safe_block(job, workers.size)
 
 
 def drive(job: StudyJob, workers: BlockWorkers, blocks: Any, progress: bool | None) -> Study:
@@ -265,6 +302,8 @@ def drive(job: StudyJob, workers: BlockWorkers, blocks: Any, progress: bool | No
         raise
     finally:
         bar.stop()
+    if job.store:
+        remove_partial(job.store)
     return Study(job, memory if memory is not None else StoredColumns(job.store))
 
 
@@ -289,8 +328,11 @@ def described(job: StudyJob) -> dict[str, Any]:
 
 def job_of_description(data: Mapping[str, Any], store: str, given: Mapping[str, Any]) -> StudyJob:
     """Return the job of a store; what is code and not given is missed when it is needed."""
+    drawn = data["design"]["functions"]
     rest = {name: value for name, value in given.items() if name not in ("keep", "parameters", "experiment")}
-    functions = {**(given.get("parameters") or {}), **{name: rest.pop(name) for name in ("q", "v") if name in rest}}
+    functions = {**(given.get("parameters") or {}), **{name: rest.pop(name) for name in drawn if name in rest}}
+    refuse_unknown(functions, drawn, "inputs that functions draw")
+    refuse_unknown(rest, [name.removeprefix("option:") for name in data["experiment"]], "")
     experiment: Any = given.get("experiment")
     if experiment is None:
         experiment = stored_experiment(data, rest)
@@ -299,6 +341,30 @@ def job_of_description(data: Mapping[str, Any], store: str, given: Mapping[str, 
         {name: tuple(shape) for name, shape in data["shapes"].items()}, int(data["block"]), store,
         bool(data["record_events"]), dict(data["versions"]),
     )  # fmt: skip
+
+
+def refuse_unknown(given: Mapping[str, Any], known: Sequence[str], what: str) -> None:
+    """Refuse what is given to a store that has no place for it."""
+    for name in given:
+        if name not in known:
+            words = f"{what}: {', '.join(known) or 'none'}" if what else ", ".join(known)
+            raise ModelError(f"the store has no {name!r} that is given again; it has {words}")
+
+
+def refuse_other(study: Study) -> None:
+    """Refuse code that is not what a study was begun with: a run that is done must have the same bits."""
+    whole = np.repeat(_stored(study).done(), study.job.block)[: study.runs]
+    found = np.flatnonzero(whole & study.succeeded)
+    if not found.size:
+        return
+    i = int(found[0])
+    again = compute(study.job, i, i + 1).arrays
+    other = [name for name, rows in again.items() if rows[0].tobytes() != _stored(study).row(name, i).tobytes()]
+    if other:
+        raise ModelError(
+            f"{study.path}: run {i} has another {', '.join(map(repr, other))} than in the store: what is given again "
+            "(system, functions, options) is not what the study was begun with"
+        )
 
 
 def _stored(study: Study) -> StoredColumns:

@@ -23,6 +23,7 @@ from concurrent.futures import (
     wait,
 )
 from typing import Any
+from weakref import WeakKeyDictionary
 
 from dalembert.ensemble.blocks import StudyJob, WorkerMismatchError, packed, run_block
 from dalembert.errors import DalembertError, ModelError
@@ -39,6 +40,9 @@ PRELOADED = ("dalembert.ensemble.blocks", "dalembert.ensemble.store", "dalembert
 DASK_RETRIES = 3
 """How often Dask itself repeats a block whose worker died."""
 
+LOOK, PATIENCE = 5.0, 120.0
+"""Seconds between looks at whether Dask has workers, and after which a cluster that has none is given up."""
+
 NO_WORKERS = 64
 """BlockWorkers that are assumed of an executor that does not tell."""
 
@@ -53,6 +57,8 @@ class BlockWorkers:
     size = 1
     remote = True
     """Whether jobs travel as bytes."""
+    certain = False
+    """Whether a task whose worker died was tried more than once already."""
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Hand over a task."""
@@ -62,8 +68,24 @@ class BlockWorkers:
         """Return whether an error means that a worker died."""
         return isinstance(error, BrokenExecutor)
 
-    def rebuild(self, error: BaseException) -> None:
-        """Replace workers that died."""
+    def rebuild(self, future: Future[Any]) -> None:
+        """Replace the workers of which one died with a task."""
+
+    def ended(self, futures: Iterable[Future[Any]]) -> set[Future[Any]]:
+        """Wait for tasks, and return those that ended: one at least."""
+        return wait(futures, return_when=FIRST_COMPLETED).done
+
+    def alone(self, function: Callable[..., Any], *arguments: Any) -> tuple[bool, Any]:
+        """Return whether the worker of a task survives, and what the task returned; nothing else is under way."""
+        future = self.submit(function, *arguments)
+        self.ended([future])
+        error = future.exception()
+        if error is None:
+            return True, future.result()
+        if not self.died(error):
+            raise error
+        self.rebuild(future)
+        return False, None
 
     def close(self, at_once: bool = False) -> None:
         """Let go of what was made here."""
@@ -96,6 +118,7 @@ class ProcessWorkers(BlockWorkers):
         if server:
             self.context.set_forkserver_preload(list(PRELOADED))
         self.pool, self.deaths, self.finished = self._made(), 0, 0
+        self.pools: WeakKeyDictionary[Future[Any], ProcessPoolExecutor] = WeakKeyDictionary()
 
     def _made(self) -> ProcessPoolExecutor:
         return ProcessPoolExecutor(self.size, mp_context=self.context, initializer=end_with_parent)
@@ -105,15 +128,21 @@ class ProcessWorkers(BlockWorkers):
         try:
             future = self.pool.submit(function, *arguments)
         except BrokenExecutor as error:
-            self.rebuild(error)
+            self._replace(error)
             future = self.pool.submit(function, *arguments)
+        self.pools[future] = self.pool
         future.add_done_callback(self._note)
         return future
 
     def _note(self, future: Future[Any]) -> None:
         self.finished += not future.cancelled() and future.exception() is None
 
-    def rebuild(self, error: BaseException) -> None:
+    def rebuild(self, future: Future[Any]) -> None:
+        """Make a new pool, where that of the task was not replaced already."""
+        if self.pools[future] is self.pool:
+            self._replace(future.exception())
+
+    def _replace(self, error: BaseException | None) -> None:
         """Make a new pool; where none of them ever finished a block, say what that usually is."""
         self.pool.shutdown(wait=False, cancel_futures=True)
         self.deaths += 1
@@ -153,19 +182,27 @@ class GivenWorkers(BlockWorkers):
 
     def submit(self, function: Callable[..., Any], *arguments: Any) -> Future[Any]:
         """Hand over a task."""
-        return self.executor.submit(function, *arguments)
+        try:
+            return self.executor.submit(function, *arguments)
+        except BrokenExecutor as error:
+            raise self._lost() from error
 
-    def rebuild(self, error: BaseException) -> None:
+    def rebuild(self, future: Future[Any]) -> None:
         """Say that somebody else's pool is broken."""
-        raise WorkersLostError(
+        raise self._lost() from future.exception()
+
+    def _lost(self) -> WorkersLostError:
+        return WorkersLostError(
             f"a worker of the {type(self.executor).__name__} died, and only who made it can make it anew; blocks that "
             "are done are in the store: da.ensemble.resume(path, executor=...) goes on. executor=8 makes processes "
             "that are replaced"
-        ) from error
+        )
 
 
 class DaskWorkers(BlockWorkers):
     """A cluster of Dask, through its `Client`."""
+
+    certain = True
 
     def __init__(self, client: Any) -> None:
         self.client = client
@@ -185,6 +222,23 @@ class DaskWorkers(BlockWorkers):
         except Exception as error:
             raise _unreachable(error) from error
         return _as_future(future)
+
+    def ended(self, futures: Iterable[Future[Any]]) -> set[Future[Any]]:
+        """Wait for tasks, as long as there are workers, or for `PATIENCE` without any."""
+        several, alone = list(futures), 0.0
+        while True:
+            done = wait(several, LOOK, return_when=FIRST_COMPLETED).done
+            if done:
+                return done
+            alone = alone + LOOK if self._deserted() else 0.0
+            if alone >= PATIENCE:
+                raise _unreachable(RuntimeError(f"it has no workers any more, for {PATIENCE:g} s"))
+
+    def _deserted(self) -> bool:
+        try:
+            return not self.client.scheduler_info(n_workers=-1)["workers"]
+        except (TimeoutError, OSError):
+            return True
 
     def died(self, error: BaseException) -> bool:
         """Return whether Dask gave a task up because its workers died."""
@@ -271,8 +325,7 @@ class Driver:
         while self.waiting or self.live:
             while self.waiting and len(self.live) < WINDOW * self.workers.size:
                 self._submit(self.waiting.popleft())
-            done, _ = wait(self.live, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in self.workers.ended(self.live):
                 self._take(future)
             if self.suspects:
                 self._wait_for_all()
@@ -291,8 +344,7 @@ class Driver:
             self.finished(block, future.result())
         elif self.workers.died(error):
             self.suspects.append(block)
-            if len(self.suspects) == 1:
-                self.workers.rebuild(error)
+            self.workers.rebuild(future)
         elif isinstance(error, DalembertError | WorkerMismatchError | KeyboardInterrupt):
             raise error
         else:
@@ -303,8 +355,7 @@ class Driver:
 
     def _wait_for_all(self) -> None:
         while self.live:
-            done, _ = wait(self.live, return_when=FIRST_COMPLETED)
-            for future in done:
+            for future in self.workers.ended(self.live):
                 self._take(future)
 
     # --- blocks that kill their workers ---------------------------------------------------------------------------
@@ -324,21 +375,14 @@ class Driver:
 
     def _survives(self, first: int, stop: int, lost: Sequence[int] = (), write: bool = True) -> tuple[bool, Any]:
         """Return whether runs can be computed by a worker that does nothing else, and what they returned."""
-        future = self.workers.submit(run_block, self.payload, first, stop, tuple(lost), write)
-        error = future.exception()
-        if error is None:
-            return True, future.result()
-        if not self.workers.died(error):
-            raise error
-        self.workers.rebuild(error)
-        return False, None
+        return self.workers.alone(run_block, self.payload, first, stop, tuple(lost), write)
 
     def _killers(self, first: int, stop: int, known: bool = False) -> list[int]:
         """Return the runs that kill their worker, by halves; `known` says that this piece has killed one."""
         if not known and self._survives(first, stop, write=False)[0]:
             return []
         if stop - first == 1:
-            again = known or not self._survives(first, stop, write=False)[0]
+            again = known or self.workers.certain or not self._survives(first, stop, write=False)[0]
             return [first] if again else []
         middle = (first + stop) // 2
         return self._killers(first, middle) + self._killers(middle, stop)

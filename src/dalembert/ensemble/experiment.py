@@ -195,9 +195,16 @@ def experiment_of(texts: Mapping[str, str], given: Mapping[str, Any]) -> SystemE
         found["system"] = from_data(found["system"])
     q = NormalVariable(mean=found["q"], tangent=True) if found["tangent"] else found["q"]
     options = {name.removeprefix("option:"): x for name, x in found.items() if name.startswith("option:")}
-    return SystemExperiment(
+    experiment = SystemExperiment(
         found["system"], found["duration"], q, found["v"], found["parameters"], found["project"], options
     )
+    again = experiment.described() if given else texts
+    for name, text in texts.items():
+        if again[name] != text and not text.startswith(MISSING):
+            raise ModelError(
+                f"the study was begun with another {name.removeprefix('option:')}; leave it out, the store holds it"
+            )
+    return experiment
 
 
 def _in_time(system: Any) -> Any:

@@ -163,6 +163,12 @@ def _keeper(name: str, wanted: Any) -> Keeper:
 def keepers_of(data: Sequence[Mapping[str, Any]], given: Any) -> tuple[Keeper, ...]:
     """Return what `Keeper.described` wrote; functions are given again."""
     again = {} if given is None else {each.name: each for each in keepers(given)}
+    for name, each in again.items():
+        kept = next((one for one in data if one["name"] == name), None)
+        if kept is None or ("function" in kept) != (each.function is not None):
+            raise ModelError(f"keep {name!r} is not what the store keeps: give the functions of the study again")
+        if each.function is None and each.described() != kept:
+            raise ModelError(f"keep {name!r} is another one in the store; leave it out, the store holds it")
     found = []
     for each in data:
         name = str(each["name"])

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from dalembert.ensemble.batches import route_of
-from dalembert.ensemble.blocks import StudyJob, compute, empty_arrays, with_shapes
+from dalembert.ensemble.blocks import StudyJob, arrived, compute, empty_arrays, with_shapes
 
 TARGET = 10.0
 """Seconds of a block: long beside what a scheduler takes for a task, short beside what a death may cost."""
@@ -31,6 +31,9 @@ TIMED = 3
 
 FEW = 64
 """Runs of the first piece."""
+
+GUESS = 1.0
+"""Seconds of a run that cannot be timed."""
 
 PIECE = 0.02
 """Seconds of a piece of compiled runs that is timed."""
@@ -77,9 +80,15 @@ def _seconds(job: StudyJob, first: int, stop: int) -> tuple[float, Counter[str]]
     return time.perf_counter() - begun, columns.counts
 
 
-def block_of(job: StudyJob, workers: int) -> int:
-    """Return the runs of a block."""
+def block_of(job: StudyJob | bytes, workers: int) -> int:
+    """Return the runs of a block, from the time of some runs."""
+    job = arrived(job)
     return _block(float(np.mean(timed(job, TIMED)[1])), job.runs, workers)
+
+
+def safe_block(job: StudyJob, workers: int) -> int:
+    """Return the runs of a block where runs that are timed kill their worker."""
+    return _block(GUESS, job.runs, workers)
 
 
 def _block(seconds: float, runs: int, workers: int) -> int:
@@ -130,10 +139,11 @@ class StudyPlan:
 
     def __str__(self) -> str:
         error = self.spread / np.sqrt(self.pilots) / max(self.seconds_per_run, 1e-300)
+        known = f"+- {error:.0%}, " if np.isfinite(error) else ""
         lines = [
             f"{self.runs:.4g} runs on {self.cores} cores: {duration_words(self.wall_seconds)}, "
             f"{self.core_hours:.3g} core hours, {self.bytes / 1e9:.3g} GB",
-            f"  {1e3 * self.seconds_per_run:.3g} ms a run (+- {error:.0%}, {self.pilots} pilot runs, {self.failed} "
+            f"  {1e3 * self.seconds_per_run:.3g} ms a run ({known}{self.pilots} pilot runs, {self.failed} "
             f"without an answer); first run {self.start:.2g} s",
             f"  {self.blocks} blocks of {self.block} runs; {self.route}",
         ]
@@ -148,7 +158,7 @@ def pilot(job: StudyJob, pilots: int, cores: int, price: float) -> StudyPlan:
     size, times, counts = timed(job, max(2, pilots))
     s, runs = float(np.mean(times)), size * len(times)
     failed = runs - counts["completed"] - counts["event"]
-    spread = float(np.std(times, ddof=1)) * np.sqrt(size) if len(times) > 1 else 0.0
+    spread = float(np.std(times, ddof=1)) * np.sqrt(size) if len(times) > 1 else np.nan
     block = _block(s, job.runs, cores)
     hours = job.runs * s / 3600.0
     return StudyPlan(

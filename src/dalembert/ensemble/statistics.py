@@ -8,7 +8,8 @@ Symbols: n runs, y what was kept of them, m and s mean and standard deviation, t
     Sobol index   S_i = E[f_B (f_ABi - f_A)] / V      total T_i = E[(f_A - f_ABi)^2] / (2 V)
 
 Points of a Sobol or Halton sequence are more even than random ones, and the spread of y says nothing of the error of
-their mean: it has no interval here. That of a Latin hypercube errs on the safe side where y is monotone.
+their mean: it has no interval here, and so have the values of a grid. That of a Latin hypercube errs on the safe side
+where y is monotone.
 
 Sources: Clopper & Pearson, Biometrika 26 (1934); David & Nagaraja, "Order Statistics", sec. 7.1; Saltelli et al.
 (2010), table 2, (b) and (f); Jansen (1999).
@@ -44,7 +45,7 @@ class SampleStatistics:
     mean, deviation
         Over the runs.
     interval
-        Of the mean, (2, ...); NaN where the design allows none.
+        Of the mean, (2, ...); NaN where the design allows none, as those of quantiles.
     quantiles, quantile_intervals
         By probability.
     """
@@ -70,12 +71,13 @@ class SampleStatistics:
             lines.append(f"  mean in [{self.interval[0]:.6g}, {self.interval[1]:.6g}] at {self.confidence:.0%}")
         for p, value in self.quantiles.items():
             low, high = self.quantile_intervals[p]
-            lines.append(f"  {p:.0%} quantile {value:.6g} in [{low:.6g}, {high:.6g}]")
+            interval = "" if np.isnan(low) else f" in [{low:.6g}, {high:.6g}]"
+            lines.append(f"  {p:.0%} quantile {value:.6g}{interval}")
         return "\n".join(lines)
 
 
-def sample_statistics(name: str, y: Array, answered: Array, kind: str, confidence: float) -> SampleStatistics:
-    """Return the statistics of y (N, *shape) over the runs that have an answer."""
+def sample_statistics(name: str, y: Array, answered: Array, independent: bool, confidence: float) -> SampleStatistics:
+    """Return the statistics of y (N, *shape) over the runs that have an answer; intervals if they are independent."""
     from scipy.stats import t as student
 
     refuse_confidence(confidence)
@@ -84,11 +86,11 @@ def sample_statistics(name: str, y: Array, answered: Array, kind: str, confidenc
     nothing = np.full(shape, np.nan)
     mean = rows.mean(axis=0) if n else nothing
     deviation = rows.std(axis=0, ddof=1) if n > 1 else nothing
-    independent = kind in INDEPENDENT and n > 1
-    half = student.ppf(0.5 + confidence / 2, n - 1) * deviation / np.sqrt(n) if independent else nothing
+    half = student.ppf(0.5 + confidence / 2, n - 1) * deviation / np.sqrt(n) if independent and n > 1 else nothing
     ordered = np.sort(rows, axis=0)
     quantiles = {p: np.quantile(rows, p, axis=0) if n else nothing for p in QUANTILES}
-    ends = {p: _order_interval(ordered, p, confidence) if n else np.stack([nothing, nothing]) for p in QUANTILES}
+    known = n > 0 and independent
+    ends = {p: _order_interval(ordered, p, confidence) if known else np.stack([nothing, nothing]) for p in QUANTILES}
     return SampleStatistics(
         name, n, len(y) - n, mean, deviation, np.stack([mean - half, mean + half]), quantiles, ends, confidence
     )
@@ -100,6 +102,8 @@ def _order_interval(ordered: Array, p: float, confidence: float) -> Array:
 
     n, tail = len(ordered), (1.0 - confidence) / 2
     low, high = int(binom.ppf(tail, n, p)) - 1, int(binom.ppf(1.0 - tail, n, p))
+    if np.isnan(ordered).any():
+        return np.full((2, *ordered.shape[1:]), np.nan)
     below = ordered[low] if low >= 0 else np.full(ordered.shape[1:], -np.inf)
     above = ordered[high] if high < n else np.full(ordered.shape[1:], np.inf)
     return np.stack([below, above])
@@ -116,14 +120,18 @@ class Probability:
     count: int
 
     def __str__(self) -> str:
+        if np.isnan(self.low):
+            return f"{self.value:.6g}, {self.happened} of {self.count} runs"
         return f"{self.value:.6g} in [{self.low:.6g}, {self.high:.6g}], {self.happened} of {self.count} runs"
 
 
-def probability(happened: int, count: int, confidence: float) -> Probability:
-    """Return the part of the runs in which something happened."""
+def probability(happened: int, count: int, independent: bool, confidence: float) -> Probability:
+    """Return the part of the runs in which something happened; NaN as interval where runs are not independent."""
     from scipy.stats import beta
 
     refuse_confidence(confidence)
+    if not independent:
+        return Probability(happened / count if count else np.nan, np.nan, np.nan, happened, count)
     tail = (1.0 - confidence) / 2
     low = beta.ppf(tail, happened, count - happened + 1) if happened else 0.0
     high = beta.ppf(1.0 - tail, happened + 1, count - happened) if happened < count else 1.0

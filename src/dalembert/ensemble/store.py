@@ -65,6 +65,7 @@ def create(job: StudyJob, description: dict[str, Any], overwrite: bool = False) 
             f"{path} exists: da.ensemble.resume({str(path)!r}) goes on with it, overwrite=True begins again"
         )
     if path.exists():
+        StoredColumns(path, "overwrite=True replaces stores of studies alone")  # nothing else is deleted
         shutil.rmtree(path)
     try:
         group = zarr.open_group(path, mode="w", zarr_format=3, attributes={"dalembert_study": json.dumps(description)})
@@ -124,16 +125,23 @@ def _write_events(job: StudyJob, columns: RunColumns) -> None:
     partial.replace(part)
 
 
+def remove_partial(path: str | Path) -> None:
+    """Remove files that writers which were killed have left half written beside whole ones."""
+    for each in Path(path).rglob("*.partial"):
+        each.unlink(missing_ok=True)
+
+
 class StoredColumns:
     """The arrays of a store by name, read when they are asked for."""
 
-    def __init__(self, path: str | Path) -> None:
+    def __init__(self, path: str | Path, rule: str = "") -> None:
         self.path = Path(path)
         try:
             self.group = _zarr().open_group(self.path, mode="r")
             self.description: dict[str, Any] = json.loads(str(self.group.attrs["dalembert_study"]))
         except (OSError, KeyError, ValueError) as error:
-            raise ModelError(f"{self.path} is not the store of a study: {error}") from error
+            words = f"{self.path} is not the store of a study: {error}"
+            raise ModelError(f"{words}; {rule}" if rule else words) from error
         if self.description.get("schema") != SCHEMA:
             raise ModelError(
                 f"{self.path} has layout {self.description.get('schema')!r}, this version reads layout {SCHEMA}"

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from dalembert.checks import whole_number
 from dalembert.ensemble.blocks import EVENT_FIELDS, RunColumns, StudyJob, empty_arrays, reason_text
+from dalembert.ensemble.distributions import ListedVariable
 from dalembert.ensemble.experiment import OK, STATUSES, single
 from dalembert.ensemble.statistics import (
+    INDEPENDENT,
     Probability,
     SampleStatistics,
     SobolIndices,
@@ -190,18 +193,19 @@ class Study:
 
     def rerun(self, i: int) -> Trajectory:
         """Return run i as a full trajectory, bit for bit the one that was kept from."""
-        return self.job.experiment.run(self.values(i))
+        return self.job.run(self._index(i))
 
     def _index(self, i: int) -> int:
+        i = whole_number(i, "a run")
         if not -self.runs <= i < self.runs:
             raise ModelError(f"there is no run {i}: the study has {self.runs}")
-        return int(i) % self.runs
+        return i % self.runs
 
     # --- statistics, pictures, tables ---------------------------------------------------------------------------
 
     def statistics(self, name: str, confidence: float = 0.95) -> SampleStatistics:
         """Return mean, deviation and quantiles of a quantity over the runs that reached their end, with intervals."""
-        return sample_statistics(name, self[name], self.succeeded, self.job.design.kind, confidence)
+        return sample_statistics(name, self[name], self.succeeded, self._independent, confidence)
 
     def probability(self, condition: Any, confidence: float = 0.95) -> Probability:
         """Return how often a condition (runs,) holds among the runs that reached their end."""
@@ -209,7 +213,13 @@ class Study:
         if holds.shape != (self.runs,) or holds.dtype != bool:
             raise ModelError(f"a condition is one truth value per run, ({self.runs},): study['peak'] > 3")
         good = self.succeeded
-        return probability(int(holds[good].sum()), int(good.sum()), confidence)
+        return probability(int(holds[good].sum()), int(good.sum()), self._independent, confidence)
+
+    @property
+    def _independent(self) -> bool:
+        """Whether the spread of runs tells the error of a mean: points at random, not a sequence or a grid."""
+        listed = all(isinstance(each, ListedVariable) for each in self.job.design.variables.values())
+        return self.job.design.kind in INDEPENDENT and not listed
 
     def sobol_indices(self, name: str, confidence: float = 0.95) -> SobolIndices:
         """Return which inputs make the spread of a number; the study needs design="saltelli"."""

@@ -203,12 +203,31 @@ def sweep(
     return Sweep(scene, ensemble.of(job, **options))
 
 
-def resume_sweep(scene: Scene, path: str | Path, executor: Any = None, progress: bool | None = None) -> Sweep:
-    """Go on with the store of a sweep of the same scene."""
+def resume_sweep(
+    scene: Scene,
+    path: str | Path,
+    executor: Any = None,
+    progress: bool | None = None,
+    *,
+    given: Mapping[str, Any] | None = None,
+    runs: int | None = None,
+    seed: int | None = None,
+    design: str | None = None,
+) -> Sweep:
+    """Go on with the store of a sweep of the same scene; what else is given must be what the sweep was begun with."""
     experiment = SceneExperiment(scene)
     study = ensemble.open(path, experiment=experiment)
     if study.description["experiment"] != experiment.described():
         raise ModelError(f"{path} is the store of another scene, or of one that was changed since: choose another -o")
+    stored = study.job.design
+    variables = stored.variables if given is None else swept(scene, given)
+    asked = Design.of(
+        stored.kind if design is None else design, stored.seed if seed is None else seed,
+        stored.runs if runs is None else runs, variables,
+    ).described()  # fmt: skip
+    other = [word for word, then in stored.described().items() if asked[word] != then]
+    if other:
+        raise ModelError(f"{path} was begun with other {', '.join(other)}: choose another -o, or leave them out")
     return Sweep(scene, ensemble.resume(path, executor, progress, experiment=experiment))
 
 
