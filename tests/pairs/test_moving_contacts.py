@@ -9,6 +9,8 @@ import pytest
 import dalembert as da
 from dalembert.friction import Bounded, Unilateral
 from dalembert.model import Matrices
+from dalembert.simulate import Event
+from tests.simulate.contact_cases import vertical_ball
 
 
 def on_a_belt(written):
@@ -82,6 +84,30 @@ def test_a_round_gap_of_matrices_is_that_of_the_lagrangian():
 def test_gaps_of_matrices_that_are_none_are_refused(gap, words):
     with pytest.raises((da.ModelError, da.ShapeError), match=words):
         Matrices({"x": 1.0}, unilateral=[Unilateral("floor", gap=gap)])
+
+
+@pytest.mark.parametrize("method", ["dop853", "rk4"])
+@pytest.mark.parametrize("written", ["Mechanism", "Lagrangian"])
+@pytest.mark.parametrize(("direction", "words"), [(0, {"falling", "rising"}), (-1, {"falling"}), (1, {"rising"})])
+def test_a_function_that_is_zero_where_a_gap_closes_is_so_at_every_impact(written, method, direction, words):
+    """Rounding alone decides whether the function or the gap is zero first; t = t0 + 2 v (0.8 + 0.8^2 + ...) / g."""
+    if written == "Mechanism":
+        ball, q0, given = vertical_ball(), 1.0, {"contacts": [da.Contact(da.Sphere("ball", 0.1), restitution=0.8)]}
+    else:
+        q, v = ca.SX.sym("q"), ca.SX.sym("v")
+        floor = da.Unilateral("floor", gap=q - 0.1, restitution=0.8)
+        ball, q0, given = da.Lagrangian(q, v, kinetic=v**2 / 2, potential=9.81 * q, unilateral=[floor]), 1.0, {}
+    touch = Event(lambda _t, q, _v: q[0] - 0.1, direction=direction, name="touch")
+    run = da.simulate(
+        ball, 3.4, [q0], [0.0], method=method, events=touch, step=0.02 if method == "rk4" else None, **given
+    )
+    fall = np.sqrt(1.8 / 9.81)
+    exact = fall * (1 + 2 * np.cumsum(np.concatenate([[0.0], 0.8 ** np.arange(1, 40)])))
+    exact = exact[exact < 3.4]
+    for word in words:
+        found = [e.time for e in run.events if (e.contact, e.new) == ("touch", word)]
+        np.testing.assert_allclose(found, exact, atol=1e-9)
+    assert sum(e.contact == "touch" for e in run.events) == len(words) * len(exact)
 
 
 def test_two_methods_at_once_are_refused():

@@ -263,3 +263,31 @@ def test_directions_that_turn_with_a_held_frame_are_refused_in_time(kind):
             run()
     placed = b.build().constrain(da.PointInPlane("hand", at=m.kinematics([0.2, 0.3], "hand")))
     assert da.simulate(placed, 0.1, [0.2, 0.3]).ok
+
+
+@pytest.mark.parametrize("times", [{"breaks": [0.005]}, {"every": 0.015}, {"every": 0.004}])
+def test_auto_takes_no_method_that_refuses_the_times_of_a_run(times):
+    """Symplectic steps of one size have samples and break points at their ends alone."""
+    system, _, v = spring_mass("Lagrangian")
+    run = da.simulate(system, 100.0, [1.0], v, step=0.01, rtol=1e-5, atol=1e-7, **times)
+    assert run.ok, str(run)
+    assert run.method == "dop853"
+    assert run.q[-1, 0] == pytest.approx(np.cos(100.0 * np.sqrt(SPRING / MASS)), abs=1e-4)
+
+
+CORNERS = [(-1, -1), (-1, 1), (1, -1), (1, 1)]
+
+
+def test_auto_takes_no_method_that_refuses_the_events_of_a_run():
+    """Many contacts are stepped over, unless events are wanted: these are located."""
+    b = da.Builder("cart")
+    b.body("cart", 1.0, inertia=np.eye(3))
+    b.joint("up", "prismatic", "world", "cart", axis=(0, 0, 1))
+    for x, y in CORNERS:
+        b.frame(f"foot {x} {y}", "cart", position=(x, y, 0))
+    corners = [da.Contact(da.Sphere(f"foot {x} {y}", 0.1)) for x, y in CORNERS]
+    falls = {"half": lambda _t, q, _v: q[0] - 0.5}
+    run = da.simulate(b.build(), 0.4, [1.0], contacts=corners, events=falls)
+    assert run.ok, str(run)
+    assert "locates no events" in run.reason
+    assert run.events[0].time == pytest.approx(np.sqrt(1.0 / 9.81), abs=1e-10)

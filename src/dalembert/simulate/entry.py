@@ -261,15 +261,17 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
         )
     on_step = guarded_step(given["on_step"])
     q, v = consistent_start(moving, q, v, float(t))
+    breaks, watched = checked_breaks(given["breaks"]), given["events"] is not None
     chosen, reason = (
-        choose(moving, law, contacts, q, v, numbers, float(t), friction) if method == "auto" else (method, "asked for")
+        choose(moving, law, contacts, q, v, numbers, float(t), friction, breaks, watched)
+        if method == "auto"
+        else (method, "asked for")
     )
     _refuse_unknown(moving, chosen, friction, contacts, options)
     refuse_negative_mass(moving, q, v, float(t))
     reason += contradiction(moving, q, float(t))
     ignored = ignored_data(moving, contacts, law.kind != "none", "" if friction else "friction=False")
     reason = "; ".join([reason, *(effect.sentence.split(";")[0] for effect in ignored if effect.kind == SHAPES)])
-    breaks = checked_breaks(given["breaks"])
     settings = RunSettings(chosen, reason, float(t), largest_step=largest, breaks=breaks, friction=friction, **numbers)
     watches_of_run, function, callables = watches(moving, given["events"])
     session = Session(moving, settings, law, q, v, watches_of_run, function, callables, on_step)

@@ -64,12 +64,17 @@ def breaks_of(function: Any) -> tuple[float, ...]:
 def refuse_breaks_between_steps(breaks: Any, start: float, step: float, method: str) -> None:
     """Refuse break points that are no ends of steps of one size."""
     for t in breaks:
-        steps = (t - start) / step
-        if abs(steps - round(steps)) > ON_THE_GRID * max(1.0, abs(steps)):
+        if not is_on_the_grid(t - start, step):
             raise ModelError(
                 f"the break point {t:.9g} s is no end of a step: {method} takes steps of {step:.9g} s from {start:g} s "
                 "on; choose a step that divides it"
             )
+
+
+def is_on_the_grid(time: float, step: float) -> bool:
+    """Return whether a time is a whole number of steps, up to rounding."""
+    steps = time / step
+    return abs(steps - round(steps)) <= ON_THE_GRID * max(1.0, abs(steps))
 
 
 def inside(t: float, bounds: tuple[float, float]) -> float:

@@ -10,6 +10,7 @@ import numpy as np
 from dalembert.errors import ModelError, ShapeError
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.limits import DECAY_DIFFERENCE
+from dalembert.simulate.samples import is_on_the_grid
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -106,11 +107,11 @@ LOOSE, LONG = 1e-5, 1e4
 
 def choose(
     system: Any, law: Controller, contacts: Any, q: Array, v: Array, numbers: dict[str, Any], t: float = 0.0,
-    friction: bool = True,
+    friction: bool = True, breaks: Any = (), watched: bool = False,
 ) -> tuple[str, str]:  # fmt: skip
-    """Return a method and the reason for it, in words."""
+    """Return a method that takes the run, and the reason for it, in words."""
     if contacts is not None:
-        return _choose_with_contacts(system, contacts, q, numbers)
+        return _choose_with_contacts(system, contacts, q, numbers, watched)
     rubbing = rubbing_contacts(system, friction)
     if rubbing:
         some = "1 contact" if len(rubbing) == 1 else f"{len(rubbing)} contacts"
@@ -129,12 +130,19 @@ def choose(
         from dalembert.simulate.steppers.variational import unsuited as not_variational
         from dalembert.simulate.witness import conserves
 
-        if conserves(system, q, t) and not not_variational(system):
+        if _ends_of_steps(numbers, t, breaks) and conserves(system, q, t) and not not_variational(system):
             return "variational", (
                 f"{steps:.0f} steps of one size at loose tolerances, and nothing takes energy out: symplectic steps "
                 "keep it"
             )
     return "dop853", "a smooth motion: explicit steps of order 8 on the constraint manifold"
+
+
+def _ends_of_steps(numbers: dict[str, Any], t: float, breaks: Any) -> bool:
+    """Return whether samples and break points are ends of steps of one size."""
+    step, every = numbers["duration"] / max(1, round(numbers["duration"] / numbers["step"])), numbers["every"]
+    times = [x - t for x in breaks] + ([] if every is None else [every])
+    return (every is None or every > 0.5 * step) and all(is_on_the_grid(x, step) for x in times)
 
 
 def rubbing_contacts(system: Any, friction: bool = True) -> tuple[str, ...]:
@@ -146,7 +154,9 @@ def rubbing_contacts(system: Any, friction: bool = True) -> tuple[str, ...]:
     return tuple(name for name, limit in limits if limit > 0.0)
 
 
-def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[str, Any]) -> tuple[str, str]:
+def _choose_with_contacts(
+    system: Any, contacts: Any, q: Array, numbers: dict[str, Any], watched: bool
+) -> tuple[str, str]:
     from dalembert.simulate.contact.complementarity import Limbs
     from dalembert.simulate.contact.contact_system import split_contacts
     from dalembert.simulate.contact.shapes import Heightfield, pairs_of
@@ -163,6 +173,8 @@ def _choose_with_contacts(system: Any, contacts: Any, q: Array, numbers: dict[st
         return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges"
     if count <= FEW and numbers["step"] is None:
         return "hybrid", f"{some}: from event to event, every impact located"
+    if watched:
+        return "hybrid", f"{some}: from event to event, since time stepping locates no events"
     why = f"more than {FEW}" if count > FEW else "a step is given"
     return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step"
 

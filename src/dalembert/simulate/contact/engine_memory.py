@@ -283,3 +283,6 @@ DETACHED, COLLAPSED, ENDLESS, UNCERTAIN_GAP, STANDSTILL, PASSAGE, CHATTERING, CL
 
 OPEN, CLOSED, STICK, SLIP, SLIP_PLUS, SLIP_MINUS, IMPACT, IMPACTS, REST, RISING, FALLING, NOTHING = range(12)
 """Words of events."""
+
+FIRED, PASSED = 1, 2
+"""Functions of the user at the end of a step: zero, and counted; zero where a jump comes, and not counted."""

@@ -17,7 +17,9 @@ from dalembert.simulate.contact.engine_memory import (
     EVENT_TOLERANCE,
     EVENTS,
     FAILED,
+    FIRED,
     FORCE_UNIT,
+    PASSED,
     SOUND,
     TERMS,
     UNRESOLVED,
@@ -56,6 +58,9 @@ first is hardly magnified."""
 FORESEEN, LOOKS = 1e-6, 24
 """On the polynomial of a step zeros are looked for to this part of it, in so many looks at most: below `NEAR`, and far
 above what the polynomial misses."""
+
+SLOPE_OVER = 0.05
+"""Part of a step over which the slope of a function at its end is taken."""
 
 DIP = 0.2
 """A margin below this part of its largest may dip below zero between stages."""
@@ -407,17 +412,20 @@ def node(w, h, part, watched, loose, slack, out):
 
 
 @nested
-def first_watched(w, h, watched, loose, ready, fired):
+def first_watched(w, h, jumps, watched, loose, ready, fired):
     """Find the first zero of the user's functions, or of a gap without bounds, within the step that was taken last.
 
-    Return how it ended, the length, and which kind: -2 none, -1 a function of the user (`fired` says which), else the
-    gap. A gap may only fall through zero.
+    Return how it ended, the length, and which kind: -2 none, -1 a function of the user, else the gap. A gap may only
+    fall through zero. `fired` says which functions are zero there. Where a gap closes, or a step `jumps` at its end,
+    these are also those that would be zero within the tolerance around it: rounding alone decides which is first.
     """
     nodes, node_scale, limits = vector(w, AT.nodes), vector(w, AT.node_scale), vector(w, AT.limits)
     q1, v1, sums = vector(w, AT.q1), vector(w, AT.v1), vector(w, AT.sums)
     signs, clock = vector(w, AT.signs), vector(w, AT.clock)
     node_values, tally = matrix(w, AT.node_values), whole(w, AT.tally)
     total = watched + loose.size
+    for k in range(watched):
+        fired[k] = 0
     if total == 0 or not h > 0.0:
         return SOUND, h, -2
     if not ready[0]:
@@ -469,7 +477,38 @@ def first_watched(w, h, watched, loose, ready, fired):
             if g[i + 1, k] != 0.0:
                 signs[k] = np.sign(g[i + 1, k])
         i += 1
+    if jumps and zero_at_end(w, h, s[:count], g[:count], watched, tolerance, fired):
+        return SOUND, h, -1
     return SOUND, h, -2
+
+
+@nested
+def zero_at_end(w, h, s, g, watched, tolerance, fired):
+    """Return whether functions of the user reach zero within a tolerance behind the step h, by their last slopes.
+
+    Those that are zero this near, and do not count, are `PASSED`: behind the jump they are on the side that they go to.
+    """
+    last, before, some = s.size - 1, s.size - 2, False
+    while before > 0 and s[last] - s[before] < SLOPE_OVER:
+        before -= 1
+    for k in range(watched):
+        change = (g[last, k] - g[before, k]) / ((s[last] - s[before]) * h) * tolerance
+        note_zero_at_end(w, k, g[last, k], change, fired)
+        some = some or fired[k] == FIRED
+    return some
+
+
+@nested
+def note_zero_at_end(w, k, value, change, fired):
+    """Note whether a function is zero where a jump comes, as far as its change within the tolerance can tell."""
+    signs, direction_of = vector(w, AT.signs), vector(w, AT.direction_of)
+    fired[k] = 0
+    if change == 0.0 or abs(value) > abs(change):
+        return
+    if signs[k] * change < 0.0 and (direction_of[k] == 0 or direction_of[k] == -signs[k]):
+        fired[k] = FIRED
+    else:
+        fired[k], signs[k] = PASSED, np.sign(change)
 
 
 @nested
@@ -478,12 +517,12 @@ def left_at_start(w, watched, g, fired):
     signs, direction_of = vector(w, AT.signs), vector(w, AT.direction_of)
     left = False
     for k in range(watched):
-        fired[k] = False
+        fired[k] = 0
         if signs[k] == 0.0 and g[1, k] != 0.0:
             way = np.sign(g[1, k])
             wanted = direction_of[k] == 0 or direction_of[k] == way
             signs[k] = -way if wanted else way
-            fired[k] = wanted
+            fired[k] = FIRED if wanted else 0
             left = left or wanted
     return left
 
@@ -499,7 +538,7 @@ def first_crossing(w, h, first, last, g_first, g_last, watched, loose, fired, to
     best, who, low, high = np.inf, -2, first * h, last * h
     kept_stages = stages.copy()
     for k in range(watched):
-        fired[k] = False
+        fired[k] = 0
         crosses = signs[k] != 0.0 and signs[k] * g_last[k] <= 0.0
         crosses = crosses and (g_first[k] != 0.0 or g_last[k] != 0.0)
         crosses = crosses and (direction_of[k] == 0 or direction_of[k] == -signs[k])
@@ -511,9 +550,9 @@ def first_crossing(w, h, first, last, g_first, g_last, watched, loose, fired, to
             return code, best, who
         if at < best:
             for o in range(k):
-                fired[o] = False
+                fired[o] = 0
             best, who = at, -1
-        fired[k] = at <= best
+        fired[k] = FIRED if at <= best else 0
     for k in range(watched, watched + loose.size):
         if not (g_first[k] > 0.0 and g_last[k] <= 0.0):
             continue
@@ -533,6 +572,12 @@ def first_crossing(w, h, first, last, g_first, g_last, watched, loose, fired, to
             return code, best, who
         if at < best:
             best, who = at, gap
+    for k in range(watched if who >= 0 else 0):
+        code, value = guard(w, WATCH, k, 1.0, best)
+        copy_rows(stages, kept_stages)
+        if code != SOUND:
+            return code, best, who
+        note_zero_at_end(w, k, value, (g_last[k] - g_first[k]) / (high - low) * tolerance, fired)
     return SOUND, best, who
 
 
@@ -550,7 +595,7 @@ def note_signs(w, watched, fired, any_fired):
     if environment[FAILED] != 0.0:
         return False
     for k in range(watched):
-        value = -signs[k] if any_fired and fired[k] else event_values[k]
-        if value != 0.0:
+        value = -signs[k] if any_fired and fired[k] == FIRED else event_values[k]
+        if value != 0.0 and fired[k] != PASSED:
             signs[k] = np.sign(value)
     return True

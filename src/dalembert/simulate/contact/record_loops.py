@@ -18,6 +18,7 @@ from dalembert.simulate.contact.engine_memory import (
     EVENT_COUNT,
     EVERY,
     FALLING,
+    FIRED,
     FORCE_UNIT,
     FRICTION_SUM,
     HEAT_SUM,
@@ -70,7 +71,7 @@ def note_zeros(w, watched, fired):
     tally, zeros, events = whole(w, AT.tally), whole(w, AT.zeros), matrix(w, AT.events)
     signs, clock = vector(w, AT.signs), vector(w, AT.clock)
     for e in range(watched):
-        if fired[e]:
+        if fired[e] == FIRED:
             if tally[EVENT_COUNT] < events.shape[0]:
                 row = events[tally[EVENT_COUNT]]
                 row[0], row[1], row[2], row[3] = clock[T], e, NOTHING, RISING if signs[e] < 0 else FALLING
@@ -83,7 +84,7 @@ def is_terminal(w, watched, fired):
     """Return whether a zero of the user's functions ends the run, and note which."""
     tally, zeros, terminal = whole(w, AT.tally), whole(w, AT.zeros), whole(w, AT.terminal)
     for e in range(watched):
-        if fired[e] and terminal[e] > 0 and zeros[e] >= terminal[e]:
+        if fired[e] == FIRED and terminal[e] > 0 and zeros[e] >= terminal[e]:
             tally[WHO] = e
             return True
     return False

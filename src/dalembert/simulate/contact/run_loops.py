@@ -29,6 +29,7 @@ from dalembert.simulate.contact.engine_memory import (
     EVERY,
     FAILED_AT,
     FAILURE,
+    FIRED,
     FIRST,
     FIXED_STEP,
     FRICTION_SUM,
@@ -114,7 +115,7 @@ def start(w, watched):
     if code != SOUND:
         return code
     record_here(w, 0.0)
-    fired = np.zeros(max(watched, 1), np.bool_)
+    fired = np.zeros(max(watched, 1), np.int64)
     if not note_signs(w, watched, fired, False):
         return CALLBACK
     keep(w)
@@ -129,7 +130,7 @@ def advance(w, watched, loose_all, most):
     sample_t = vector(w, AT.sample_t)
     tally = whole(w, AT.tally)
     events = matrix(w, AT.events)
-    ready, fired = np.zeros(1, np.bool_), np.zeros(max(watched, 1), np.bool_)
+    ready, fired = np.zeros(1, np.bool_), np.zeros(max(watched, 1), np.int64)
     set_state(w, q0, v0)
     code = here(w)
     if code != SOUND:
@@ -324,7 +325,7 @@ def step(w, watched, loose_all, ready, fired):
     # the user's functions, and gaps without bounds; one that has just opened begins at zero: it is looked at when open
     loose, watching = open_gaps(w, loose_all), False
     if watched or loose.size:
-        code, at, kind = first_watched(w, h, watched, loose, ready, fired)
+        code, at, kind = first_watched(w, h, changed or strikes, watched, loose, ready, fired)
         if code != SOUND:
             return code
         if kind > -2:
@@ -337,7 +338,8 @@ def step(w, watched, loose_all, ready, fired):
                     return code
             else:
                 stay(w)
-            watching = kind == -1
+            for e in range(watched):
+                watching = watching or fired[e] == FIRED
             strikes = strikes or kind >= 0
     end = t + h
     if not (changed or strikes or edge):
