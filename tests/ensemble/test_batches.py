@@ -12,7 +12,6 @@ import dalembert as da
 from dalembert.ensemble.blocks import compute, with_shapes
 from dalembert.friction import Bounded, StaticKinetic, Unilateral
 from dalembert.scenes.sweep import sweep
-from dalembert.simulate.contact import Contact, Plane, Sphere
 from tests.ensemble.small import oscillator
 
 RUNS = 12
@@ -47,7 +46,7 @@ def ball():
 
 
 def bounce():
-    return [Contact(Sphere("ball", radius=0.1), Plane(), friction=0.3, restitution=0.5, name="floor")]
+    return [da.Contact(da.Sphere("ball", radius=0.1), da.Plane(), friction=0.3, restitution=0.5, name="floor")]
 
 
 CLOSED = (0.98, -0.7, -1.5)

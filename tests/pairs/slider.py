@@ -24,7 +24,6 @@ import numpy as np
 import dalembert as da
 from dalembert.friction import Dry, JointFriction, Unilateral
 from dalembert.model import Matrices
-from dalembert.simulate.contact import Contact, Sphere
 
 M, SPRING, GRAVITY = 2.0, 50.0, 9.81
 MASSES = {"unique": (1.2, 0.8), "redundant": (1.2, 0.8), "massless": (M, 0.0), "redundant and massless": (M, 0.0)}
@@ -70,7 +69,7 @@ def mechanism(answers: str, motion: Motion) -> tuple[Any, dict[str, Any]]:
     for name, factor in rows(answers):
         b.couple(name, {"slider": factor, "foot": -factor})
     options = {} if motion.restitution is None else {
-        "contacts": [Contact(Sphere("foot"), restitution=motion.restitution, name="floor")]
+        "contacts": [da.Contact(da.Sphere("foot"), restitution=motion.restitution, name="floor")]
     }  # fmt: skip
     return b.build(), options
 

@@ -34,7 +34,7 @@ def work_at(m: da.Mechanism, q: float, v: float) -> Any:
 @pytest.mark.parametrize(("q", "status"), [(0.1, Status.UNIQUE), (np.nan, Status.NONFINITE)])
 def test_a_newton_step_has_the_status_of_its_data(q: float, status: Status) -> None:
     m = linkage()
-    work, run = work_at(m, q, 0.0), SimpleNamespace(codes=SimpleNamespace(system=m))
+    work, run = work_at(m, q, 0.0), SimpleNamespace(codes=SimpleNamespace(system=m, looped=False))
     Callbacks._close(run, work)  # type: ignore[arg-type]
     assert work.status[0] == status
     assert np.isfinite(work.correction).all() == (status is Status.UNIQUE)
@@ -42,7 +42,7 @@ def test_a_newton_step_has_the_status_of_its_data(q: float, status: Status) -> N
 
 def test_a_velocity_that_breaks_rows_ends_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
     m = linkage()
-    work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(system=m))
+    work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(system=m, looped=False))
     broken = AdmissibleVelocity(np.ones(1), Status.ILL_CONDITIONED, {"pin x": 0.2})
     monkeypatch.setattr(callbacks, "admissible_velocity", lambda *_: broken)
     Callbacks._admit(run, work)  # type: ignore[arg-type]
@@ -51,7 +51,7 @@ def test_a_velocity_that_breaks_rows_ends_no_step(monkeypatch: pytest.MonkeyPatc
 
 def test_a_velocity_without_a_metric_is_no_foreign_error(monkeypatch: pytest.MonkeyPatch) -> None:
     m = linkage()
-    work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(system=m))
+    work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(system=m, looped=False))
 
     def no_metric(*_: Any) -> None:
         raise np.linalg.LinAlgError("not positive definite")

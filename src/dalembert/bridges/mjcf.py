@@ -153,8 +153,10 @@ class MjcfText:
         if joint.kind == "planar":
             e1, e2 = (C.rotation @ np.array(e) for e in plane(joint.axis))
             chains["planar"] = [("slide", e1, ".x"), ("slide", e2, ".y"), ("hinge", axis, ".wz")]
+        if joint.kind not in chains:
+            self.left_out.append(f"{joint.kind} joint {joint.name!r}")
         lines = []
-        for place, (kind, direction, suffix) in enumerate(chains[joint.kind]):
+        for place, (kind, direction, suffix) in enumerate(chains.get(joint.kind, ())):
             words = {
                 "name": joint.name + suffix,
                 "type": kind,

@@ -10,6 +10,7 @@ import numpy as np
 from numba import types
 from numba.experimental import structref
 
+from dalembert.errors import UnsupportedError
 from dalembert.kernel.loops import once
 from dalembert.types import Array
 
@@ -116,6 +117,9 @@ class Layout:
     def of(cls, mechanism: Mechanism) -> Layout:
         """Lay a mechanism out."""
         joints = mechanism.joints
+        others = {joint.kind: joint.name for joint in joints if joint.kind not in CODES}
+        for kind, name in others.items():
+            raise UnsupportedError(f"loops over bodies know no {kind} joint ({name!r}); backend='cpu' unrolls it")
         kinds = np.array([CODES[joint.kind] for joint in joints], dtype=np.int8)
         cardan = np.array([joint.kind == "universal" for joint in joints], dtype=bool)
         rank, order = depth_first(np.array(mechanism.parents, dtype=np.int64))
@@ -197,7 +201,7 @@ class _Frames:
 
 
 def aligned(axes: Array) -> Array:
-    """Return rotations whose columns are e1, e2 and the axis: `joints.axes.plane`, of many axes at once."""
+    """Return rotations whose columns are e1, e2 and the axis, of many axes: `plane` of `model/joints/rotations.py`."""
     k = np.arange(len(axes))
     e1 = np.eye(3)[(np.argmax(np.abs(axes), axis=1) + 1) % 3]
     e1 = e1 - axes * axes[k, np.argmax(e1, axis=1)][:, None]

@@ -193,6 +193,8 @@ class UrdfText:
         placement = self.shifts[joint.parent].inverse() @ joint.placement
         if joint.kind == "universal":
             return self._universal(joint, placement)
+        if KINDS[joint.kind].urdf is None:
+            raise UnsupportedError(f"URDF has no {joint.kind} joint ({joint.name!r})")
         tag = "drake:joint" if joint.kind == "helical" else "joint"
         if joint.kind in ("helical", "spherical"):
             self.added.append(f"the {joint.kind} joint {joint.name}")

@@ -74,6 +74,8 @@ def joint_rows(joint: Joint, ends: Ends, angle: Any) -> ca.SX:
         return ca.vertcat(together, between)
     if joint.kind == "spherical":
         return together
+    if joint.kind != "planar":
+        raise UnsupportedError(f"maximal coordinates have no rows of a {joint.kind} joint ({joint.name!r})")
     return ca.vertcat(ca.dot(axis, offset), *tilt)
 
 
