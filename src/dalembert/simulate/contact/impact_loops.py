@@ -1,4 +1,4 @@
-"""Impacts, compiled: impulses by Newton's or Poisson's law, their certificate, impacts that pile up."""
+"""Impacts, compiled: impulses by Newton's law (Poisson's: Python, `engine.py`), certificates, impacts that pile up."""
 
 # pyright: reportCallIssue=false, reportArgumentType=false
 
