@@ -10,6 +10,7 @@ from dalembert.model.requests import register_looped
 if TYPE_CHECKING:
     from dalembert.kernel import Kernel
     from dalembert.model.mechanism.mechanism import Mechanism
+    from dalembert.model.mechanism.parts import Joint
     from dalembert.model.requests import RouteTable
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -44,12 +45,16 @@ def _estimates(mechanism: Mechanism) -> tuple[int, int]:
 
 
 def _estimate(mechanism: Mechanism) -> tuple[int, int]:
-    tree = sum(PER_BODY + PER_VELOCITY * KINDS[joint.kind].nv for joint in mechanism.joints if joint.kind != "fixed")
+    tree = sum(map(_of_joint, mechanism.joints))
     if tree > LARGEST_UNROLLED:
         return tree, 0  # rows only add to it, and naming them all takes a while
     m = len(mechanism.names)
     path = min(m * mechanism.nv, 40 * m)
     return tree, PER_ROW * m + 12 * path + m * m * min(mechanism.nv, 40) // 2 + m**3 // 6
+
+
+def _of_joint(joint: Joint) -> int:
+    return PER_BODY + PER_VELOCITY * KINDS[joint.kind].nv if joint.kind != "fixed" else 0
 
 
 def why_large(mechanism: Mechanism) -> str:
@@ -72,8 +77,7 @@ def too_long(mechanism: Mechanism) -> str:
     """
     ways: list[int] = []
     for joint, parent in zip(mechanism.joints, mechanism.parents, strict=True):  # parents come first
-        own = PER_BODY + PER_VELOCITY * KINDS[joint.kind].nv if joint.kind != "fixed" else 0
-        ways.append(own + (ways[parent] if parent >= 0 else 0))
+        ways.append(_of_joint(joint) + (ways[parent] if parent >= 0 else 0))
     longest = max(ways, default=0)
     if longest <= LARGEST_TREE:
         return ""

@@ -8,6 +8,8 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from dalembert.errors import ModelError, ShapeError
+from dalembert.large.requests import too_long
+from dalembert.model.named_state import is_mechanism
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.limits import DECAY_DIFFERENCE
 from dalembert.simulate.samples import is_on_the_grid
@@ -182,8 +184,11 @@ def _choose_with_contacts(
 def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0.0) -> float:
     """Return the largest rate of decay of small velocities at a state, 1/s, from differences of accelerations.
 
-    Zero where the controller fails there: the run itself tells it, with its time.
+    Zero where the controller fails there: the run itself tells it, with its time. Zero of chains that no implicit
+    stepper takes, whose matrix of slopes would be larger than the run.
     """
+    if is_mechanism(system) and too_long(system):
+        return 0.0
     from dalembert.simulate.equations.codes import Forces
 
     tau, n = Forces(law), system.nv

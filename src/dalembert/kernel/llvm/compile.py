@@ -207,11 +207,21 @@ def compile_text(text: str, level: int = FULL_LEVEL, inline: bool = False, clear
 def _on_a_deep_stack(function: Callable[[], bytes]) -> bytes:
     """Call a function in a thread whose stack is `DEEP`: LLVM descends along an expression by calling itself."""
     answer: list[bytes] = []
+    errors: list[BaseException] = []
+
+    def called() -> None:
+        try:
+            answer.append(function())
+        except BaseException as error:  # told where it was asked for
+            errors.append(error)
+
     before = threading.stack_size(DEEP)
     try:
-        thread = threading.Thread(target=lambda: answer.append(function()), daemon=True)
+        thread = threading.Thread(target=called, daemon=True)
         thread.start()
     finally:
         threading.stack_size(before)
     thread.join()
+    if errors:
+        raise errors[0]
     return answer[0]

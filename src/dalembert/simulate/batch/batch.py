@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import DalembertError
+from dalembert.large.requests import is_large
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.project import of_samples
 from dalembert.model.mechanism.ranks import distances
@@ -133,6 +134,7 @@ class RunBatch:
             "on_step= is called": s.on_step is not None,
             "forces have corners or jumps": bool(s.stops),
             "Python functions are the system": not getattr(self.system, "compiled", True),
+            "loops over the bodies are called back": isinstance(self.system, Mechanism) and is_large(self.system),
             "negative inertias": bool(getattr(self.system, "negative_bodies", ())),
             "data of the model do not act": any(each.kind in (FRICTION, PASSIVE) for each in s.ignored),
         }
