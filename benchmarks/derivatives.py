@@ -37,8 +37,8 @@ from tests.tree.test_constrained_pinocchio import Oracle, end, states
 
 import dalembert as da
 from dalembert.kernel import Kernel
+from dalembert.kernel.program.columns import written_out
 from dalembert.model.requests import requests
-from dalembert.tree.routes.route_report import cost_of
 
 BATCH, SINGLE, ROUNDS = 512, 200, 9
 
@@ -75,7 +75,6 @@ def measure(name: str, robot: Robot) -> dict[str, Any]:
     """Return operations, compile time and the times of one robot."""
     mechanism, model = robot.in_contact(), robot.pinocchio()
     request = requests()["forward_derivatives"]
-    operations = cost_of(request.trace(mechanism, **request.options)).operations
     before, os.environ["DALEMBERT_CACHE"] = os.environ.get("DALEMBERT_CACHE", ""), "off"
     start = time.process_time()
     kernel = Kernel(request.trace(mechanism, **request.options), threads=1)
@@ -93,15 +92,16 @@ def measure(name: str, robot: Robot) -> dict[str, Any]:
     theirs, single, batch = np.median(spent, axis=0)
     ratios = np.median([(a / b, a / c) for a, b, c in spent], axis=0)
     return {
-        "robot": name, "operations": operations, "compile_s": compiling, "pinocchio_us": 1e6 * theirs,
-        "single_us": 1e6 * single, "batch_us": 1e6 * batch, "single_ratio": ratios[0], "batch_ratio": ratios[1],
+        "robot": name, "operations": kernel.report().traced_operations, "compile_s": compiling,
+        "pinocchio_us": 1e6 * theirs, "single_us": 1e6 * single, "batch_us": 1e6 * batch,
+        "single_ratio": ratios[0], "batch_ratio": ratios[1],
     }  # fmt: skip
 
 
 def called(mechanism: Any, what: str) -> Callable[..., dict[str, Any]]:
     """Return a request as a function of numbers that gives its outputs by name; nothing is compiled."""
     request = requests()[what]
-    function = request.trace(mechanism, **request.options)
+    function = written_out(request.trace(mechanism, **request.options))
 
     def call(*inputs: Any) -> dict[str, Any]:
         return {name: np.array(x) for name, x in zip(function.name_out(), function.call(list(inputs)), strict=True)}

@@ -11,6 +11,7 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.kernel.program.columns import written_out
 from dalembert.model.requests import requests
 from tests.tree.contacts import GO2, PANDA, Robot
 from tests.tree.test_constrained_pinocchio import Oracle, end, states
@@ -21,7 +22,7 @@ CLOSE = 1e-10
 def traced(mechanism, what, **options):
     """Return a request as a function of numbers that gives its outputs by name; nothing is compiled."""
     request = requests()[what]
-    function = request.trace(mechanism, **{**request.options, **options})
+    function = written_out(request.trace(mechanism, **{**request.options, **options}))
 
     def call(*inputs):
         return {name: np.array(x) for name, x in zip(function.name_out(), function.call(list(inputs)), strict=True)}

@@ -7,6 +7,7 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import ModelError, UnsupportedError
+from dalembert.kernel.program.columns import written_out
 from dalembert.model.mechanism.parametric import PARAMETER_KINDS, TAKE_PARAMETERS, SymbolicMechanism
 from dalembert.model.requests import requests
 
@@ -51,7 +52,7 @@ def crane(tied=True):
 def traced(mechanism, what, **options):
     """Return the CasADi function of a request; nothing is compiled."""
     request = requests()[what]
-    return request.trace(mechanism, **{**request.options, **options})
+    return written_out(request.trace(mechanism, **{**request.options, **options}))
 
 
 def inputs(function, mechanism, rng):

@@ -31,7 +31,7 @@ class FunctionSource:
     Parameters
     ----------
     function
-        The function, where it is there.
+        The function, where it is there; one with columns that are computed alike is a `ColumnFunction`.
     build
         Else, what returns it.
     parts
@@ -52,9 +52,16 @@ class FunctionSource:
 
     @property
     def function(self) -> Any:
-        """The function; built now where it was not yet."""
+        """The CasADi function, all columns written out; built now where it was not yet."""
+        from dalembert.kernel.program.columns import written_out
+
+        return written_out(self.expressions)
+
+    @property
+    def expressions(self) -> Any:
+        """The function as it was made, what a backend lowers; built now where it was not yet."""
         if self._function is None:
-            made = self._build() if self._build is not None else _from_text(self._text)
+            made = self._build() if self._build is not None else _from_text(self._text or "")
             check_function(made)
             self._function = made
         return self._function
@@ -73,7 +80,7 @@ class FunctionSource:
         if self._text is not None:
             return self._text
         try:
-            return self.function.serialize()
+            return self.expressions.serialize()
         except RuntimeError:
             return None
 
@@ -89,7 +96,9 @@ class FunctionSource:
 
 def check_function(function: Any) -> None:
     """Refuse what is no CasADi function."""
-    if not all(hasattr(function, name) for name in ("n_in", "n_out", "sparsity_in", "name")):
+    if not hasattr(function, "unrolled") and not all(
+        hasattr(function, name) for name in ("n_in", "n_out", "sparsity_in", "name")
+    ):
         raise UnsupportedError(
             f"a kernel is made from a casadi.Function, not from {type(function).__name__}; "
             "wrap expressions as casadi.Function(name, [inputs], [outputs])"
@@ -106,10 +115,10 @@ def _check_parts(parts: Sequence[str]) -> None:
         raise ModelError(f"the key of a kernel is a list of strings that determine its content, not {parts!r:.80}")
 
 
-def _from_text(text: str | None) -> Any:
-    import casadi
+def _from_text(text: str) -> Any:
+    from dalembert.kernel.program.columns import from_text
 
-    return casadi.Function.deserialize(text)
+    return from_text(text)
 
 
 # ----------------------------------------------------------------------------------------------------------------------

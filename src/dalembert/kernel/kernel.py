@@ -280,7 +280,7 @@ class Kernel:
         """
         from dalembert.kernel.c.export import export_c
 
-        export = export_c(self.function, folder, self.options.dtype, name)
+        export = export_c(self._source.expressions, folder, self.options.dtype, name)
         if casadi:
             CASADI_C_BRIDGE.write_external(self, export)
         return export

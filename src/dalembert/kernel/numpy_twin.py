@@ -178,4 +178,4 @@ class NumpyEngine:
 
 def engine(source: FunctionSource, options: KernelOptions) -> NumpyEngine:
     """Return the engine of a source."""
-    return NumpyEngine(source.function, options)
+    return NumpyEngine(source.expressions, options)

@@ -14,7 +14,6 @@ from dalembert.errors import ModelError
 from dalembert.names import lookup, near_matches
 
 if TYPE_CHECKING:
-    import casadi as ca
 
     from dalembert.kernel import Kernel
     from dalembert.model.mechanism.mechanism import Mechanism
@@ -109,7 +108,8 @@ class Request:
     name
         As in `mechanism.compile(name)`.
     trace
-        trace(mechanism, **options) returns the CasADi function, its inputs and outputs named.
+        trace(mechanism, **options) returns the CasADi function, its inputs and outputs named; a `ColumnFunction` where
+        matrices have columns that are computed alike.
     summary
         Inputs -> outputs and what they are, in a line.
     options
@@ -119,7 +119,7 @@ class Request:
     """
 
     name: str
-    trace: Callable[..., ca.Function]
+    trace: Callable[..., Any]
     summary: str
     options: Mapping[str, Any] = field(default_factory=dict)
     routes: Callable[[Mechanism], RouteTable] | None = None

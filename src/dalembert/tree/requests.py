@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 # when one is traced: a kernel that is in the cache needs none of them.
 
 
-def _later(name: str) -> Callable[..., ca.Function]:
+def _later(name: str) -> Callable[..., Any]:
     """Return the trace of this name, imported when it is called."""
 
-    def trace(mechanism: Mechanism, **options: Any) -> ca.Function:
+    def trace(mechanism: Mechanism, **options: Any) -> Any:
         from dalembert.tree.traces import TRACES, block_traces
 
         return (TRACES.get(name) or block_traces()[name])(mechanism, **options)

@@ -261,7 +261,7 @@ TRACES: dict[str, Callable[..., ca.Function]] = {
 """The traces of an open tree by the name that `requests.py` gives them."""
 
 
-def block_traces() -> dict[str, Callable[..., ca.Function]]:
+def block_traces() -> dict[str, Callable[..., Any]]:
     """Return the traces of the block system; an open tree needs neither rows nor routes, and does not import them."""
     from dalembert.tree.block import constrained, joint_forces
     from dalembert.tree.derivatives import dynamics_derivatives, regressor

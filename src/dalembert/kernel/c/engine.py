@@ -22,8 +22,8 @@ from dalembert.kernel.arrays import Arguments, check_inputs, make_outputs
 from dalembert.kernel.c.printer import print_c
 from dalembert.kernel.cache import fingerprint
 from dalembert.kernel.engine import FunctionSource, KernelOptions, Workers
+from dalembert.kernel.program.columns import ports_of
 from dalembert.kernel.program.lower import lower
-from dalembert.kernel.program.trace import ports, scalar_function
 
 COMPILERS = ("cc", "gcc", "clang")
 FLAGS = ("-std=c99", "-O2", "-ffp-contract=off", "-fPIC", "-shared")
@@ -39,7 +39,7 @@ class CEngine:
     def __init__(self, function: Any, options: KernelOptions) -> None:
         start = time.perf_counter()
         self.name: str = function.name()
-        self.inputs, self.outputs = ports(function)
+        self.inputs, self.outputs = ports_of(function)
         self.dtype = np.dtype(options.dtype)
         compiler = find_compiler()
         key = _cache_key(function, options, compiler)
@@ -168,7 +168,7 @@ def _cache_key(function: Any, options: KernelOptions, compiler: str) -> str | No
 
 def _compile(function: Any, options: KernelOptions, compiler: str) -> tuple[bytes, dict[str, Any]]:
     """Trace, print and compile a function; return the library and the header of its cache entry."""
-    lowering = lower(scalar_function(function))
+    lowering = lower(function)
     start = time.perf_counter()
     text = print_c(lowering, options.dtype, NAME)
     printed = time.perf_counter()
@@ -186,4 +186,4 @@ def _compile(function: Any, options: KernelOptions, compiler: str) -> tuple[byte
 
 def engine(source: FunctionSource, options: KernelOptions) -> CEngine:
     """Return the engine of a source."""
-    return CEngine(source.function, options)
+    return CEngine(source.expressions, options)

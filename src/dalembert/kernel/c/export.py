@@ -83,10 +83,10 @@ def export_c(function: Any, folder: str | Path, dtype: str = "float64", name: st
 
 def _example(text: CSource, function: Any, dtype: str) -> str:
     """Return a program that calls the function once, on inputs 1/8, 2/8, ..., and prints every output element."""
-    from dalembert.kernel.program.trace import ports
+    from dalembert.kernel.program.columns import ports_of
 
     real = TYPE[dtype]
-    inputs, outputs = ports(function)
+    inputs, outputs = ports_of(function)
 
     def declare(name: str, port: Port) -> str:
         return f"    static {real} {name}[{max(1, port.size)}];"

@@ -142,8 +142,7 @@ class CBody:
         self.leaf_a, self.leaf_b = program.a.tolist(), program.b.tolist()
         self.words = {"real": TYPE[dtype], "one": literal(1.0, dtype), "zero": literal(0.0, dtype)}
         self.stores: dict[int, list[tuple[int, int]]] = {}
-        results = (program.result_port.tolist(), program.result_element.tolist(), program.result_value.tolist())
-        for port, element, value in zip(*results, strict=True):
+        for port, element, value in program.results():
             self.stores.setdefault(value, []).append((port, element))
         self.lines: list[str] = []
         self.names: dict[int, str] = {}

@@ -15,7 +15,6 @@ from dalembert.kernel.cuda.printer import REGISTERS, Tuning, choose_tuning, prin
 from dalembert.kernel.engine import FunctionSource, KernelOptions
 from dalembert.kernel.program.lower import lower
 from dalembert.kernel.program.program import Port
-from dalembert.kernel.program.trace import scalar_function
 
 FLAGS = ("--std=c++14", "--fmad=false")  # fused operations are printed; the compiler adds none
 DLPACK_CUDA = 2
@@ -41,7 +40,7 @@ class CudaEngine:
     def __init__(self, function: Any, options: KernelOptions, tuning: Tuning | None = None) -> None:
         start = time.perf_counter()
         self.cupy = _cupy()
-        lowering = lower(scalar_function(function), REGISTERS[options.dtype])
+        lowering = lower(function, REGISTERS[options.dtype])
         self.program = lowering.program
         self.name: str = function.name()
         self.inputs, self.outputs = self.program.inputs, self.program.outputs
@@ -185,4 +184,4 @@ def _from_dlpack(cupy: Any, value: Any) -> Any:
 def engine(source: FunctionSource, options: KernelOptions) -> CudaEngine:
     """Return the engine of a source; where there is no GPU that is said before minutes of tracing, not after."""
     _cupy()
-    return CudaEngine(source.function, options)
+    return CudaEngine(source.expressions, options)

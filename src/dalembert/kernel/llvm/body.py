@@ -38,6 +38,8 @@ class Outputs:
         Vectors that are zero throughout.
     size
         Number of vectors.
+    looked_at
+        Number of vectors, the first ones, that the status of a sample is made from.
     """
 
     first: tuple[int, ...]
@@ -45,16 +47,17 @@ class Outputs:
     stores: dict[int, list[int]]
     zeros: tuple[int, ...]
     size: int
+    looked_at: int
 
 
-def output_layout(program: Program) -> Outputs:
-    """Return where a program's results wait."""
+def output_layout(program: Program, ports: int | None = None) -> Outputs:
+    """Return where a program's results wait: of its first outputs, or of all."""
     first: list[int] = []
     tables: list[tuple[int, ...] | None] = []
     stores: dict[int, list[int]] = {}
     zeros: list[int] = []
     size = 0
-    for k, port in enumerate(program.outputs):
+    for k, port in enumerate(program.outputs[:ports]):
         mine = program.result_port == k
         values = np.full(port.size, -1)
         values[program.result_element[mine]] = program.result_value[mine]
@@ -69,7 +72,7 @@ def output_layout(program: Program) -> Outputs:
             else:
                 stores.setdefault(value, []).append(size + place)
         size += len(distinct) if by_table else port.size
-    return Outputs(tuple(first), tuple(tables), stores, tuple(zeros), size)
+    return Outputs(tuple(first), tuple(tables), stores, tuple(zeros), size, size)
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -167,6 +170,9 @@ class LlvmBody:
     `@wide_sincos`, on a vector of so many.
     """
 
+    blocks = ("in", "scratch", "out")
+    """The blocks of memory that a chunk works on."""
+
     def __init__(
         self, program: Program, chunks: Chunks, outputs: Outputs, width: int, element: str, lanes: int = 1
     ) -> None:
@@ -223,19 +229,21 @@ class LlvmBody:
         return float(value)
 
     def _chunk(self, name: str, values: range) -> list[str]:
-        self.lines = [f"define internal void @{name}(ptr noalias %in, ptr noalias %scratch, ptr noalias %out) #0 {{"]
+        arguments = ", ".join(f"ptr noalias %{block}" for block in self.blocks)
+        self.lines = [f"define internal void @{name}({arguments}) #0 {{"]
         self.names = {}
         self.temporaries = 0
         self.stop = values.stop
         for i in values:
             name_i = self._operation(i)
             for place in self.stores.get(i, ()):
-                self._store(name_i, "out", place)
+                self.store(name_i, "out", place)
             if i in self.chunks.slot:
-                self._store(name_i, "scratch", self.chunks.slot[i])
+                self.store(name_i, "scratch", self.chunks.slot[i])
         return [*self.lines, "  ret void", "}"]
 
-    def _store(self, name: str, block: str, place: int) -> None:
+    def store(self, name: str, block: str, place: int) -> None:
+        """Write a vector to its place in a block."""
         pointer = self.temporary(f"getelementptr {self.kind}, ptr %{block}, i64 {place}")
         self.lines.append(f"  store {self.kind} {name}, ptr {pointer}, align {self.alignment}")
 
@@ -251,15 +259,16 @@ class LlvmBody:
         name = self.names.get(i)
         if name is not None:
             return name
-        if self.op[i] == Op.CONST:
-            name = f"splat ({self.element} {real(self._constant(i))})"
-        else:
-            inside = self.op[i] == Op.INPUT
-            block, place = ("in", self.input_place[i]) if inside else ("scratch", self.chunks.slot[i])
-            pointer = self.temporary(f"getelementptr {self.kind}, ptr %{block}, i64 {place}")
-            name = self.temporary(f"load {self.kind}, ptr {pointer}, align {self.alignment}")
+        name = f"splat ({self.element} {real(self._constant(i))})" if self.op[i] == Op.CONST else self.load(i)
         self.names[i] = name
         return name
+
+    def load(self, i: int) -> str:
+        """Read an input, or a value of an earlier chunk."""
+        inside = self.op[i] == Op.INPUT
+        block, place = ("in", self.input_place[i]) if inside else ("scratch", self.chunks.slot[i])
+        pointer = self.temporary(f"getelementptr {self.kind}, ptr %{block}, i64 {place}")
+        return self.temporary(f"load {self.kind}, ptr {pointer}, align {self.alignment}")
 
     def _operation(self, i: int) -> str:
         if i in self.names:  # the partner of a sine or cosine computed it

@@ -15,12 +15,14 @@ from dalembert.kernel.cache import FULL_LEVEL, ITEM_BYTES, CodeLayout, level
 from dalembert.kernel.engine import WIDTHS
 from dalembert.kernel.llvm.body import LlvmBody, Outputs, output_layout, starts
 from dalembert.kernel.llvm.code_in_memory import Code
+from dalembert.kernel.llvm.column_loops import LlvmColumn, column_layout, column_loop
 from dalembert.kernel.llvm.driver import AT_THE_END, driver
 from dalembert.kernel.llvm.functions import library, wide_sincos
-from dalembert.kernel.llvm.vector import CONVENTION
-from dalembert.kernel.program.chunks import Chunks, split
+from dalembert.kernel.llvm.vector import CONVENTION, vector
+from dalembert.kernel.program.chunks import split
+from dalembert.kernel.program.columns import ColumnProgram
 from dalembert.kernel.program.order import live_values
-from dalembert.kernel.program.program import ELEMENTARY, Op, Program
+from dalembert.kernel.program.program import ELEMENTARY, Op, Port, Program
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The machine that runs the code: its name, its features, how many samples a vector holds.
@@ -100,7 +102,7 @@ TILE_BYTES_ONE = 1 << 14  # of the first-level cache, where there is one chunk a
 LARGEST_TILE = 16
 LONG_TEXT = 5_000_000  # characters: some 50,000 operations
 DEEP = 1 << 30  # bytes of a stack, of which only what is used is taken
-LONG_CODE, LONG_TILE = 32, 4  # chunks of 32 kB: code beyond the second-level cache costs more to fetch than values do
+LONG_CODE, LONG_TILE = 32, 4
 TINY_OPERATIONS, TINY_LIVE = 150, 12  # what is evaluated on two registers at a time
 
 
@@ -119,39 +121,126 @@ def program_width(program: Program, dtype: str) -> int:
     return min(2 * width, WIDTHS[-1]) if tiny else width
 
 
-def layout(program: Program, chunks: Chunks, outputs: Outputs, width: int, dtype: str) -> CodeLayout:
-    """Return sizes of the code's working memory."""
-    vectors = starts(program.inputs)[-1] + chunks.slots + outputs.size
-    block = max(1, vectors) * width * ITEM_BYTES[dtype]
-    least = LONG_TILE if len(chunks) > LONG_CODE else 1
-    tile = max(least, min(LARGEST_TILE, (TILE_BYTES if len(chunks) > 1 else TILE_BYTES_ONE) // block))
-    return CodeLayout(width, tile, tile * block)
+@dataclass(frozen=True, eq=False)
+class Pieces:
+    """The functions of a program and the memory they work on, before the loop around them is written.
+
+    Attributes
+    ----------
+    inputs, outputs
+        Ports of the program.
+    places
+        The output area of a block.
+    functions
+        Lines of LLVM functions.
+    names
+        Those that are called, in order.
+    slots
+        Size of the scratch area of a block, in vectors.
+    chunks
+        Number of chunks.
+    widths
+        Lanes of the vectors that occur, the driver's first.
+    used
+        Elementary functions that are called.
+    """
+
+    inputs: tuple[Port, ...]
+    outputs: tuple[Port, ...]
+    places: Outputs
+    functions: list[str]
+    names: list[str]
+    slots: int
+    chunks: int
+    widths: tuple[int, ...]
+    used: frozenset[Op]
+
+    @property
+    def sizes(self) -> tuple[int, int, int]:
+        """Vectors of a block: inputs, scratch, outputs."""
+        return starts(self.inputs)[-1], self.slots, self.places.size
+
+    def layout(self, dtype: str) -> CodeLayout:
+        """Return sizes of the code's working memory."""
+        width = self.widths[0]
+        block = max(1, sum(self.sizes)) * width * ITEM_BYTES[dtype]
+        least = LONG_TILE if self.chunks > LONG_CODE else 1
+        tile = max(least, min(LARGEST_TILE, (TILE_BYTES if self.chunks > 1 else TILE_BYTES_ONE) // block))
+        return CodeLayout(width, tile, tile * block)
 
 
-def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: CodeLayout, dtype: str) -> str:
-    """Return the LLVM text of a scheduled program."""
-    element, width = ELEMENT[dtype], shape.width
-    sizes = (starts(program.inputs)[-1], chunks.slots, outputs.size)
-    used = {Op(code) for code in np.unique(program.op)}
-    functions, declarations = library(used & ELEMENTARY, width, element)
-    lanes = choose_width(host(), dtype) if width == 1 and used & {Op.SIN, Op.COS} else 1
-    if lanes > 1:
-        wide, more = wide_sincos(lanes, element)
-        functions, declarations = functions + wide, declarations | more
-    body = LlvmBody(program, chunks, outputs, width, element, lanes)
-    kind, suffix = body.kind, body.suffix
+def plain_pieces(program: Program, width: int, dtype: str) -> Pieces:
+    """Return the pieces of a scheduled program."""
+    chunks, places = split(program), output_layout(program)
+    body = LlvmBody(program, chunks, places, width, ELEMENT[dtype], wide_lanes(program, width, dtype))
+    return Pieces(
+        program.inputs,
+        program.outputs,
+        places,
+        list(body.text()),
+        [*(["leaves"] if body.leaves else []), *(f"chunk_{k}" for k in range(len(chunks)))],
+        chunks.slots,
+        len(chunks),
+        (width,),
+        elementary(program),
+    )
+
+
+def column_pieces(program: ColumnProgram, width: int, dtype: str) -> Pieces:
+    """Return the pieces of a program with columns; where it is one wide, columns are the lanes of the bodies."""
+    element = ELEMENT[dtype]
+    lanes = choose_width(host(), dtype) if width == 1 else None
+    head, places = program.head, column_layout(program, lanes)
+    chunks, groups = split(head), places[1]
+    body = LlvmBody(head, chunks, places[0], width, element, wide_lanes(head, width, dtype))
+    functions = list(body.text())
     names = [*(["leaves"] if body.leaves else []), *(f"chunk_{k}" for k in range(len(chunks)))]
-    declarations |= {f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})"}
-    declarations |= {f"declare {kind} @llvm.copysign.{suffix}({kind}, {kind})"}
-    declarations |= {f"declare {kind} @llvm.{f}.{suffix}({kind})" for f in ("sqrt", "fabs", "floor", "ceil")}
+    slots, count, widths = [chunks.slots], len(chunks), [width]
+    for g, (column, group) in enumerate(zip(program.bodies, groups, strict=True)):
+        parts, wide = split(column.program), lanes or width * group.beside
+        functions += LlvmColumn(column, parts, group, wide, width, element).functions(f"columns_{g}")
+        functions.append(column_loop(f"columns_{g}", column, len(parts), group, wide, width, element))
+        widths.append(wide)
+        names.append(f"columns_{g}")
+        slots.append(parts.slots * (wide // width))
+        count += len(parts)
+    used = elementary(head).union(*(elementary(column.program) for column in program.bodies))
+    return Pieces(
+        head.inputs, program.outputs, places[0], functions, names, max(slots), count, tuple(dict.fromkeys(widths)), used
+    )
+
+
+def elementary(program: Program) -> frozenset[Op]:
+    """Return the elementary functions that a program calls."""
+    return frozenset(Op(code) for code in np.unique(program.op)) & ELEMENTARY
+
+
+def wide_lanes(program: Program, width: int, dtype: str) -> int:
+    """Return how many sines of a single sample are computed together."""
+    return choose_width(host(), dtype) if width == 1 and elementary(program) & {Op.SIN, Op.COS} else 1
+
+
+def print_module(pieces: Pieces, shape: CodeLayout, dtype: str) -> str:
+    """Return the LLVM text of a program."""
+    element, width = ELEMENT[dtype], shape.width
+    functions, declarations = library(set(pieces.used), width, element)
+    if width == 1 and pieces.used & {Op.SIN, Op.COS}:
+        wide, more = wide_sincos(choose_width(host(), dtype), element)
+        functions, declarations = functions + wide, declarations | more
+    for lanes in pieces.widths:
+        kind, suffix = vector(lanes, element), f"v{lanes}{'f64' if element == 'double' else 'f32'}"
+        declarations |= {f"declare {kind} @llvm.fma.{suffix}({kind}, {kind}, {kind})"}
+        declarations |= {f"declare {kind} @llvm.copysign.{suffix}({kind}, {kind})"}
+        declarations |= {f"declare {kind} @llvm.{f}.{suffix}({kind})" for f in ("sqrt", "fabs", "floor", "ceil")}
+    loop = driver(pieces.inputs, pieces.outputs, pieces.places, pieces.names, pieces.sizes, shape.tile, width, element)
     text = "\n".join(
         [
             *sorted(declarations),
             "declare i64 @llvm.smin.i64(i64, i64)",
             *(["declare void @llvm.x86.avx.vzeroupper()"] if host().has_upper_halves else []),
             *functions,
-            *body.text(),
-            driver(program.inputs, program.outputs, outputs, names, sizes, shape.tile, width, element),
+            *pieces.functions,
+            loop,
             'attributes #0 = { nounwind alignstack=64 "prefer-vector-width"="512" }',
             '!0 = !{!"branch_weights", i32 1, i32 100000}',
             "",
@@ -160,7 +249,9 @@ def print_module(program: Program, chunks: Chunks, outputs: Outputs, shape: Code
     return text.replace(CONVENTION, host().convention).replace(AT_THE_END, CLEARED if host().has_upper_halves else "")
 
 
-def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code, CodeLayout, dict[str, Any]]:
+def build(
+    program: Program | ColumnProgram, dtype: str, width: int | None = None
+) -> tuple[Code, CodeLayout, dict[str, Any]]:
     """Compile a scheduled program for this machine.
 
     Returns
@@ -168,17 +259,19 @@ def build(program: Program, dtype: str, width: int | None = None) -> tuple[Code,
     code, layout, figures
         Compiled code; what a caller must know; numbers for the report.
     """
-    chunks = split(program)
-    outputs = output_layout(program)
-    shape = layout(program, chunks, outputs, width or program_width(program, dtype), dtype)
     start = time.perf_counter()
-    text = print_module(program, chunks, outputs, shape, dtype)
+    if isinstance(program, ColumnProgram):
+        pieces = column_pieces(program, width or choose_width(host(), dtype), dtype)
+    else:
+        pieces = plain_pieces(program, width or program_width(program, dtype), dtype)
+    shape = pieces.layout(dtype)
+    text = print_module(pieces, shape, dtype)
     printed = time.perf_counter()
     code = compile_text(text, level(), clears=True)
     done = time.perf_counter()
     figures = {
-        "chunks": len(chunks),
-        "scratch_slots": chunks.slots,
+        "chunks": pieces.chunks,
+        "scratch_slots": pieces.slots,
         "print_seconds": printed - start,
         "compile_seconds": done - printed,
         "code_bytes": len(code.data),

@@ -44,7 +44,7 @@ def _block_functions(
         if port.size:
             name = _unpacker(k, port, places)
             write += _move(len(inputs) + k, name, kind, f"%out, i64 {places.first[k]}", "%count")
-    write.append(_status(len(inputs) + len(outputs), places.size, width, kind))
+    write.append(_status(len(inputs) + len(outputs), places.looked_at, width, kind))
     return "\n".join([*read, "  ret void", "}", *write, ""])
 
 

@@ -43,7 +43,7 @@ class CpuEngine:
         name = source.key([options.dtype, str(options.width), *effort, *fingerprint()])
         entry = cache.read(name) if name else None
         if entry is None:
-            codes, header = _compile(source.function, options)
+            codes, header = _compile(source.expressions, options)
             if name:
                 cache.write(name, header, b"".join(code.data for code in codes))
         else:
@@ -147,22 +147,32 @@ def _stored(header: dict[str, Any], data: bytes) -> list[Code]:
 def _compile(function: Any, options: KernelOptions) -> tuple[list[Code], dict[str, Any]]:
     """Trace, optimise and compile a function; return its codes and the header of its cache entry."""
     from dalembert.kernel.llvm.compile import build
-    from dalembert.kernel.program.lower import lower
-    from dalembert.kernel.program.trace import ports, scalar_function
+    from dalembert.kernel.program.columns import ColumnFunction, ports_of
+    from dalembert.kernel.program.lower import lower, lower_columns
 
-    lowering = lower(scalar_function(function))
+    lowering = lower_columns(function) if isinstance(function, ColumnFunction) else lower(function)
     code, layout, figures = build(lowering.program, options.dtype, options.width)
     codes = [code]
-    if options.width is None and SINGLE_LEAST <= lowering.program.operations <= SINGLE_MOST:
+    if options.width is None and worth_a_single_code(lowering.program):
         single, narrow, more = build(lowering.program, options.dtype, 1)
         codes.append(single)
         layout = replace(layout, scratch_bytes=max(layout.scratch_bytes, narrow.scratch_bytes))
         figures |= {key: figures[key] + more[key] for key in ("print_seconds", "compile_seconds", "code_bytes")}
     figures |= lowering.figures()
-    inputs, outputs = ([(port.name, port.rows, port.cols) for port in side] for side in ports(function))
+    inputs, outputs = ([(port.name, port.rows, port.cols) for port in side] for side in ports_of(function))
     header = {"name": function.name(), "inputs": inputs, "outputs": outputs}
     header |= {"layout": asdict(layout), "figures": figures, "size": len(code.data)} | code.header()
     return codes, header | {"single": codes[1].header() if len(codes) > 1 else None}
+
+
+def worth_a_single_code(program: Any) -> bool:
+    """Return whether a program is compiled for single samples as well."""
+    from dalembert.kernel.llvm.compile import elementary
+    from dalembert.kernel.program.columns import ColumnProgram
+
+    if isinstance(program, ColumnProgram):  # a body's vectors are wider than the head's, a library is for one width
+        return not any(elementary(body.program) for body in program.bodies)
+    return SINGLE_LEAST <= program.operations <= SINGLE_MOST
 
 
 engine = CpuEngine

@@ -8,12 +8,14 @@ from __future__ import annotations
 import math
 import struct
 import time
+from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from dalembert.kernel.program.columns import Column, ColumnFunction, ColumnProgram, divide, unrolled
 from dalembert.kernel.program.order import REGISTERS, most_alive, schedule
 from dalembert.kernel.program.program import COMMUTATIVE, Op, Program
 from dalembert.kernel.program.trace import trace
@@ -277,16 +279,66 @@ class Lowering:
 def lower(function: Any, registers: int = REGISTERS) -> Lowering:
     """Trace a CasADi function and run every pass: `schedule(fuse(optimise(trace(function))))`.
 
-    `registers` is how many values the target holds without memory; it decides the order.
+    `registers` is how many values the target holds without memory; it decides the order. The columns of a
+    `ColumnFunction` are written out.
     """
     start = time.perf_counter()
-    traced = trace(function)
-    fused = fuse(optimise(traced))
+    if isinstance(function, ColumnFunction):
+        traced = trace(function.function)
+        divided = divide(function, fuse(optimise(traced)))
+        fused, operations = remove_dead(unrolled(divided)), divide(function, traced).operations
+    else:
+        traced = trace(function)
+        fused, operations = fuse(optimise(traced)), traced.operations
     program = schedule(fused, registers)
     return Lowering(
         program,
-        traced.operations,
+        operations,
         most_alive(fused),
         most_alive(program),
+        time.perf_counter() - start,
+    )
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The same for functions with columns, which keep the program of one column as it is.
+
+
+@dataclass(frozen=True)
+class ColumnLowering:
+    """A program with columns and its history, as `Lowering`; numbers of values alive are those of the head."""
+
+    program: ColumnProgram
+    traced: int
+    live_before: int
+    live_after: int
+    seconds: float
+
+    def figures(self) -> dict[str, Any]:
+        """Return the numbers that a kernel reports: operations of a sample, those of every column among them."""
+        kinds = Counter(self.program.head.count())
+        for body in self.program.bodies:
+            kinds.update({kind: number * body.alike.count for kind, number in body.program.count().items()})
+        return {
+            "operations": dict(kinds.most_common()),
+            "traced_operations": self.traced,
+            "live_before": self.live_before,
+            "live_after": self.live_after,
+            "lower_seconds": self.seconds,
+        }
+
+
+def lower_columns(function: ColumnFunction, registers: int = REGISTERS) -> ColumnLowering:
+    """Trace a function with columns and run every pass; head and bodies are scheduled each by itself."""
+    start = time.perf_counter()
+    traced = trace(function.function)
+    divided = divide(function, fuse(optimise(traced)))
+    head = schedule(remove_dead(divided.head), registers)
+    bodies = tuple(Column(schedule(remove_dead(body.program), registers), body.alike) for body in divided.bodies)
+    return ColumnLowering(
+        replace(divided, head=head, bodies=bodies),
+        divide(function, traced).operations,
+        most_alive(divided.head),
+        most_alive(head),
         time.perf_counter() - start,
     )

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
 # ----------------------------------------------------------------------------------------------------------------------
 # The operations of a program: a small set of its own, and how CasADi's operations map onto it.
@@ -202,6 +202,10 @@ class Program:
         arity = ARITIES[self.op]
         a, b = np.where(arity > 0, self.a, -1), np.where(arity > 1, self.b, -1)
         return self.op.tolist(), a.tolist(), b.tolist(), self.c.tolist()
+
+    def results(self) -> Iterator[tuple[int, int, int]]:
+        """Return output, element and value of every result."""
+        return zip(self.result_port.tolist(), self.result_element.tolist(), self.result_value.tolist(), strict=True)
 
     def replace(
         self,

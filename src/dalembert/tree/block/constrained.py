@@ -174,12 +174,15 @@ class Tracing:
 
     def function(self, name: str, inputs: tuple[str, ...], outputs: dict[str, Any]) -> ca.Function:
         """Return the traced function."""
-        for symbol in inputs:
-            self.symbol(symbol)
-        symbols, names = [self.symbols[symbol] for symbol in inputs], list(inputs)
-        if self.mechanism.parameter_column is not None:
-            symbols, names = [*symbols, self.mechanism.parameter_column], [*names, "parameters"]
-        return ca.Function(name, symbols, [expression(x) for x in outputs.values()], names, list(outputs))
+        symbols = self.named(inputs)
+        results = [expression(x) for x in outputs.values()]
+        return ca.Function(name, list(symbols.values()), results, list(symbols), list(outputs))
+
+    def named(self, inputs: tuple[str, ...]) -> dict[str, ca.SX]:
+        """Return the symbols of inputs by name, and after them those of parameters."""
+        symbols = {name: self.column(name) for name in inputs}
+        parameters = self.mechanism.parameter_column
+        return symbols if parameters is None else {**symbols, "parameters": parameters}
 
 
 def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64") -> ca.Function:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from dalembert.errors import ModelError
+from dalembert.kernel.program.columns import ColumnFunction
 from dalembert.model.joints import KINDS, as_expression
 from dalembert.model.mechanism.parametric import PARAMETER_KINDS, SymbolicMechanism, moving_body, split_name
 from dalembert.names import near_matches
@@ -49,9 +50,7 @@ def open_parameters(mechanism: Mechanism, wrt: str | Sequence[str], *, inertias:
     return tuple(name for name in numbers if name not in parameters_of(mechanism))
 
 
-def at_their_values(
-    trace: Callable[..., ca.Function], mechanism: Mechanism, names: tuple[str, ...], *options: Any
-) -> ca.Function:
+def at_their_values(trace: Callable[..., Any], mechanism: Mechanism, names: tuple[str, ...], *options: Any) -> Any:
     """Return a function that was traced with symbols for these numbers, the numbers put back in."""
     if parameters_of(mechanism):
         raise ModelError(f"name {', '.join(map(repr, names))} in with_parameters(...), too")
@@ -60,6 +59,8 @@ def at_their_values(
         PARAMETER_KINDS[kind].value(mechanism, part)
     symbolic = SymbolicMechanism.of(mechanism, names)
     traced = trace(symbolic, *options)
+    if isinstance(traced, ColumnFunction):
+        return traced.at("parameters", ca.DM(symbolic.parameters.pack()))
     inputs = traced.sx_in()[:-1]
     outputs = traced.call([*inputs, ca.SX(ca.DM(symbolic.parameters.pack()))])
     return ca.Function(traced.name(), inputs, outputs, traced.name_in()[:-1], traced.name_out())

@@ -22,10 +22,12 @@ from typing import TYPE_CHECKING, Any
 import casadi as ca
 
 from dalembert.errors import UnsupportedError
+from dalembert.kernel.program.columns import ColumnFunction
 from dalembert.kkt import Status
 from dalembert.kkt.expressions.block_solver import BlockSolver
 from dalembert.kkt.expressions.matrix_system import MatrixSystem, product
 from dalembert.kkt.expressions.scalars import add, mul, neg, sub, total
+from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.kkt.expressions.verdict import BlockAnswer
 from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.screws import Pair
@@ -37,6 +39,7 @@ from dalembert.tree.algorithms.passive import joint_resistance, spring_forces
 from dalembert.tree.block.articulated_system import scaled
 from dalembert.tree.block.constrained import Tracing, expression, inverse, scalars
 from dalembert.tree.block.row_forces import RowForce, TreeMotion
+from dalembert.tree.derivatives.alike_columns import RightSide, Unknown, column_function, groups
 from dalembert.tree.derivatives.directions import (
     INERTIA,
     at_their_values,
@@ -50,7 +53,6 @@ from dalembert.tree.derivatives.implicit_differentiation import (
     BlockResidual,
     Columns,
     differentiated,
-    product_rule,
     proven,
 )
 from dalembert.tree.derivatives.regressor import inertia_columns, plain_setting
@@ -94,11 +96,15 @@ class Differentiated:
 
     @cached_property
     def solver(self) -> BlockSolver:
-        """The factors: of M, or of H where links are massless, and of the Delassus matrix."""
+        """The factors, that of the Delassus matrix among them."""
+        setting = self.setting
+        return BlockSolver.of(self.system, setting.needs, setting.metric, setting.limits)
+
+    @cached_property
+    def system(self) -> MatrixSystem:
+        """M and A, and the factor of M, or of H where links are massless."""
         setting, needs = self.setting, self.setting.needs
-        names = setting.mechanism.coordinates
-        system = MatrixSystem.of(setting.M, self.A, needs.massless, names, needs.size_floors)
-        return BlockSolver.of(system, needs, setting.metric, setting.limits)
+        return MatrixSystem.of(setting.M, self.A, needs.massless, setting.mechanism.coordinates, needs.size_floors)
 
     def values(self) -> list[Scalar]:
         """Return the scalars of all inputs."""
@@ -167,7 +173,7 @@ FORWARD_STATES = {"q": "q", "v": "v", "force": "tau", "t": "t"}
 """What forward dynamics is differentiated by, and the inputs that these are."""
 
 
-def forward_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str) -> ca.Function:
+def forward_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str) -> ca.Function | ColumnFunction:
     """Return q, v, tau, t -> acceleration, multipliers, status and d(acceleration, multipliers)/d(each of wrt)."""
     numbers = open_parameters(mechanism, wrt)
     if numbers:
@@ -183,12 +189,7 @@ def forward_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str)
     symbols = unknowns(a=mechanism.nv, lam=len(mechanism.names), y=mechanism.nv)
     residual = forward_residual(block, symbols, answer)
     motions = _answered_motions(setting, v, answer.acceleration)
-    blocks = {
-        name: residual.along(*block.direction(FORWARD_STATES.get(name, name)))
-        if not name.startswith(INERTIA)
-        else inertia_block(setting, residual, motions(), name)
-        for name in names
-    }
+    blocks = _slopes(block, residual, motions, {name: FORWARD_STATES.get(name, name) for name in names})
     return _function(block, "forward_derivatives", ("acceleration", "multipliers"), answer, blocks)
 
 
@@ -248,6 +249,21 @@ def link_motions(
     return accelerations(gravity, setting.posed, v, a), at_rest
 
 
+def _slopes(
+    block: Differentiated,
+    residual: BlockResidual,
+    motions: Callable[[], tuple[list[LinkMotion], list[LinkMotion]]],
+    directions: Mapping[str, str],
+) -> dict[str, dict[str, Columns]]:
+    """Return the derivatives of a residual by direction, whose inputs `directions` names."""
+    return {
+        name: inertia_block(block.setting, residual, motions(), name)
+        if name.startswith(INERTIA)
+        else residual.along(*block.direction(symbol))
+        for name, symbol in directions.items()
+    }
+
+
 def inertia_block(
     setting: Tracing, residual: BlockResidual, motions: tuple[list[LinkMotion], list[LinkMotion]], name: str
 ) -> dict[str, Columns]:
@@ -264,27 +280,41 @@ def _function(
     words: tuple[str, str],
     answer: BlockAnswer,
     blocks: Mapping[str, Mapping[str, Columns]],
-) -> ca.Function:
+) -> ca.Function | ColumnFunction:
     """Return the function of an answer and its derivatives; `words` name the two unknowns."""
     setting, rows = block.setting, block.rows
     status = ca.fmax(answer.status, proven(block.solver, list(blocks.values()), block.values()))
     held = bool(setting.mechanism.names)
     lam = rows.to_world(answer.multipliers) if held else []
-    outputs: dict[str, Any] = {words[0]: answer.acceleration, words[1]: lam, "status": [status]}
-    for direction, parts in blocks.items():
-        slopes = differentiated(block.solver, parts)
-        outputs[f"d{words[0]}_d{label(direction)}"] = _rows(slopes.first)
-        outputs[f"d{words[1]}_d{label(direction)}"] = (
-            _rows(product_rule(parts["told"], rows.to_world, slopes.second))
-            if held
-            else ca.SX(0, len(slopes.first))  # no rows, as many columns
-        )
-    return setting.function(name, block.inputs, outputs)
+    outputs = {words[0]: answer.acceleration, words[1]: lam, "status": [status]}
+    sides = [
+        RightSide.of(direction, k, {part: columns[k] for part, columns in parts.items()})
+        for direction, parts in blocks.items()
+        for k in range(len(parts["first"]))
+    ]
+    sizes = {direction: len(parts["first"]) for direction, parts in blocks.items()}
+    unknowns = [
+        Unknown(size, {x: (f"d{word}_d{label(x)}", columns) for x, columns in sizes.items()})
+        for word, size in zip(words, (setting.mechanism.nv, len(setting.mechanism.names)), strict=True)
+    ]
+
+    def solve(parts: Mapping[str, Vector]) -> tuple[list[Scalar], list[Scalar]]:
+        return differentiated(block.solver, setting.mechanism.nv, parts, rows.to_world)
+
+    made = column_function(
+        name,
+        setting.named(block.inputs),
+        {word: _expression(x) for word, x in outputs.items()},
+        groups(sides, block.system.mass),
+        solve,
+        unknowns,
+    )
+    entries = sum(len(sides) * unknown.size for unknown in unknowns)
+    return made if entries >= LEAST_ENTRIES else made.unrolled
 
 
-def _rows(columns: Columns) -> list[list[Scalar]]:
-    """Return columns as the rows of a matrix."""
-    return [list(row) for row in zip(*columns, strict=True)]
+LEAST_ENTRIES = 500
+"""Derivatives from which on columns are looped over; straight-line code for fewer fits the caches as it is."""
 
 
 def _expression(values: Sequence[Scalar]) -> ca.SX:
@@ -299,7 +329,7 @@ IMPACT_STATES = ("q", "v", "restitution", "t")
 """What impacts are differentiated by."""
 
 
-def impact_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str) -> ca.Function:
+def impact_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str) -> ca.Function | ColumnFunction:
     """Return q, v, restitution, t -> velocity, impulses, status and d(velocity, impulses)/d(each of wrt)."""
     numbers = open_parameters(mechanism, wrt)
     if numbers:
@@ -316,13 +346,9 @@ def impact_derivatives(mechanism: Mechanism, wrt: Any, metric: Any, dtype: str) 
     residual = impact_residual(block, symbols, answer)
     change = [sub(*pair) for pair in zip(answer.acceleration, v, strict=True)]
     still: list[Scalar] = [0.0] * mechanism.nv
-    motions = link_motions(setting, ZERO, still, change)
-    blocks = {
-        name: residual.along(*block.direction(name))
-        if not name.startswith(INERTIA)
-        else inertia_block(setting, residual, motions, name)
-        for name in names
-    }
+    blocks = _slopes(
+        block, residual, lambda: link_motions(setting, ZERO, still, change), {name: name for name in names}
+    )
     return _function(block, "impact_derivatives", ("velocity", "impulses"), answer, blocks)
 
 
@@ -412,7 +438,7 @@ def _tree_derivatives(mechanism: Mechanism, names: Sequence[str]) -> ca.Function
         if name.startswith(INERTIA) and name not in known:
             motions = link_motions(setting, tree.gravity, v, a)
             k = mechanism.body_index(name.removeprefix(INERTIA))
-            block = _rows(inertia_columns(mechanism, tree, setting.posed, *motions, k))
+            block = list(map(list, zip(*inertia_columns(mechanism, tree, setting.posed, *motions, k), strict=True)))
         else:
             block = ca.densify(_along(mechanism, tau, setting.symbols, name))
         outputs[f"dtau_d{label(name)}"] = block

@@ -25,7 +25,7 @@ import casadi as ca
 
 from dalembert.kkt.expressions.block_solver import BlockSolver
 from dalembert.kkt.expressions.scalars import add, mul, neg, total
-from dalembert.kkt.expressions.sparse_factor import sparse
+from dalembert.kkt.expressions.sparse_factor import Vector
 from dalembert.kkt.expressions.verdict import Asked, judged
 from dalembert.types import Scalar
 
@@ -51,8 +51,7 @@ class BlockResidual:
 
     def along(self, symbol: ca.SX, seed: ca.SX) -> dict[str, Columns]:
         """Return the derivatives of all parts along the columns of `seed`, the answers held and then put in."""
-        block = ca.jtimes(ca.vertcat(*self.parts.values()), symbol, seed)
-        return self.cut(self.answered(block))
+        return self.cut(self.answered(ca.jtimes(ca.vertcat(*self.parts.values()), symbol, seed)))
 
     def answered(self, expression: ca.SX) -> ca.SX:
         """Return an expression of the symbols with the answers in their places."""
@@ -72,24 +71,19 @@ class BlockResidual:
         return result
 
 
-@dataclass(frozen=True, eq=False)
-class Derivative:
-    """Derivatives of an answer along some directions: of its first and second unknowns, by direction."""
+def differentiated(
+    solver: BlockSolver, size: int, parts: Mapping[str, Vector], to_world: Callable[[list[Scalar]], list[Scalar]]
+) -> tuple[list[Scalar], list[Scalar]]:
+    """Return dx of K dx = -dr along one direction, by the factors of K: d a, and d lam of the user's rows.
 
-    first: Columns
-    second: Columns
-
-
-def differentiated(solver: BlockSolver, parts: Mapping[str, Columns]) -> Derivative:
-    """Return dx of K dx = -dr for the derivatives of the block rows along every direction, by the factors of K."""
-    first: Columns = []
-    second: Columns = []
-    for k, (df, dc) in enumerate(zip(parts["first"], parts["second"], strict=True)):
-        turned = sparse(parts["turned"][k]) if "turned" in parts else None
-        answer = solver.solved([neg(x) for x in df], [neg(x) for x in dc], turned)
-        first.append(answer.a)
-        second.append(answer.lam)
-    return Derivative(first, second)
+    These are L lam, L being `to_world`: d(L lam) = dL lam + L dlam, with dL lam among the parts as "told".
+    """
+    df = [neg(parts.get("first", {}).get(i, 0.0)) for i in range(size)]
+    dc = [neg(parts.get("second", {}).get(i, 0.0)) for i in range(len(solver.G))]
+    answer = solver.solved(df, dc, parts.get("turned"))
+    lam = to_world(answer.lam) if answer.lam else []
+    told = parts.get("told", {})
+    return answer.a, [add(told.get(i, 0.0), x) for i, x in enumerate(lam)]
 
 
 def proven(solver: BlockSolver, blocks: Sequence[Mapping[str, Columns]], inputs: Sequence[Scalar]) -> Scalar:
@@ -99,10 +93,9 @@ def proven(solver: BlockSolver, blocks: Sequence[Mapping[str, Columns]], inputs:
     would ask for off the manifold is not judged.
     """
     weights = _weights(sum(len(block["first"]) for block in blocks))
-    columns = [pair for block in blocks for pair in zip(block["first"], block["second"], strict=True)]
     df, dc = (
-        [total(*(mul(-w, pair[side][i]) for w, pair in zip(weights, columns, strict=True))) for i in range(size)]
-        for side, size in ((0, len(columns[0][0])), (1, len(columns[0][1])))
+        [neg(total(*map(mul, weights, row))) for row in zip(*(x for b in blocks for x in b[part]), strict=True)]
+        for part in ("first", "second")
     )
     answer = solver.solved(df, dc)
     reached = solver.system.reached(answer.motion)
@@ -114,11 +107,6 @@ def _weights(count: int) -> list[float]:
     """Return numbers between 1/2 and 3/2 of either sign, by golden sections: their sums are unlikely to vanish."""
     golden = (5**0.5 - 1) / 2
     return [(0.5 + (k * golden) % 1) * (1.0 if k % 2 else -1.0) for k in range(1, count + 1)]
-
-
-def product_rule(plain: Columns, linear: Callable[[list[Scalar]], list[Scalar]], inner: Columns) -> Columns:
-    """Return d(L x) = dL x + L dx by direction: dL x is `plain`, L is `linear`, dx is `inner`."""
-    return [[add(*pair) for pair in zip(x, linear(dx), strict=True)] for x, dx in zip(plain, inner, strict=True)]
 
 
 def _column(x: ca.SX) -> list[Scalar]:
