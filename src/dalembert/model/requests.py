@@ -14,7 +14,6 @@ from dalembert.errors import ModelError
 from dalembert.names import lookup, near_matches
 
 if TYPE_CHECKING:
-
     from dalembert.kernel import Kernel
     from dalembert.model.mechanism.mechanism import Mechanism
 

@@ -9,6 +9,9 @@ Two layouts of memory, W the lanes of a vector, C the columns of a group:
                        values are one number each, spread over all lanes; ceil(C / W) turns, the last one ends with the
                        last column
 
+A body is cut into chunks whose code and shared values stay in the first-level caches; each is run for all turns before
+the next one, and what one hands to the next waits in scratch memory, turn by turn.
+
 Where columns do not fill the last turn, copies of the last one do. In either case the same instructions work on the
 same numbers, so a result does not depend on which it was.
 """
@@ -201,7 +204,7 @@ def _stores(program: Program) -> dict[int, list[int]]:
 
 
 LOOP = """
-define internal void @NAME(ptr %in, ptr %scratch, ptr %out) #0 {
+define internal void @NAME_turns(ptr %in, ptr %scratch, ptr %out) #0 {
   %shared = getelementptr ELEM, ptr %out, i64 SHARED
   %right = getelementptr ELEM, ptr %out, i64 RIGHT
   %results = getelementptr ELEM, ptr %out, i64 RESULTS
@@ -211,7 +214,9 @@ turn:
 PLACES
   %column = getelementptr ELEM, ptr %right, i64 %right_skip
   %result = getelementptr ELEM, ptr %results, i64 %result_skip
-CALLS
+  %mid_skip = mul i64 %k, MID_STEP
+  %mid = getelementptr ELEM, ptr %scratch, i64 %mid_skip
+  call void @NAME(ptr %shared, ptr %column, ptr %mid, ptr %result)
   %k_next = add i64 %k, 1
   %more = icmp slt i64 %k_next, TURNS
   br i1 %more, label %turn, label %done
@@ -228,22 +233,24 @@ BY_ENTRY = """  %begin = mul i64 %k, WIDTH
   %result_skip = add i64 %right_skip, 0"""
 
 
-def column_loop(
-    name: str, body: Column, chunks: int, group: GroupLayout, width: int, head_width: int, element: str
-) -> str:
-    """Return `@<name>`, which runs the functions `@<name>_<k>` for every turn of a block.
+def turns(body: Column, group: GroupLayout, width: int) -> int:
+    """Return how often the functions of a body of this width are run for a block."""
+    return -(-body.alike.count // width) if group.spread else group.columns // group.beside
 
-    `width` is that of the body's vectors, `head_width` that of the head's.
+
+def column_loop(
+    name: str, body: Column, slots: int, group: GroupLayout, width: int, head_width: int, element: str
+) -> str:
+    """Return `@<name>_turns`, which runs the function `@<name>`, a chunk of a body, for every turn of a block.
+
+    `width` is that of the body's vectors, `head_width` that of the head's; every turn has `slots` vectors of scratch.
     """
     _, right, results = body.sizes
     if group.spread:
-        turns, places = -(-body.alike.count // width), BY_ENTRY.replace("LAST", str(group.columns - width))
+        places = BY_ENTRY.replace("LAST", str(group.columns - width))
     else:
-        turns = group.columns // group.beside
         places = BY_TURN.replace("RIGHT_STEP", str(right * width)).replace("RESULT_STEP", str(results * width))
-    pointers = "ptr %shared, ptr %column, ptr %scratch, ptr %result"
-    calls = "\n".join(f"  call void @{name}_{k}({pointers})" for k in range(max(1, chunks)))
-    text = LOOP.replace("NAME", name).replace("PLACES", places).replace("CALLS", calls).replace("TURNS", str(turns))
+    text = LOOP.replace("NAME", name).replace("PLACES", places).replace("TURNS", str(turns(body, group, width)))
     text = text.replace("SHARED", str(group.shared * head_width)).replace("RIGHT", str(group.right * head_width))
-    text = text.replace("RESULTS", str(group.results * head_width))
+    text = text.replace("RESULTS", str(group.results * head_width)).replace("MID_STEP", str(slots * width))
     return text.replace("ELEM", element).replace("WIDTH", str(width))

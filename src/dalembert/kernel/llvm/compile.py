@@ -15,7 +15,7 @@ from dalembert.kernel.cache import FULL_LEVEL, ITEM_BYTES, CodeLayout, level
 from dalembert.kernel.engine import WIDTHS
 from dalembert.kernel.llvm.body import LlvmBody, Outputs, output_layout, starts
 from dalembert.kernel.llvm.code_in_memory import Code
-from dalembert.kernel.llvm.column_loops import LlvmColumn, column_layout, column_loop
+from dalembert.kernel.llvm.column_loops import LlvmColumn, column_layout, column_loop, turns
 from dalembert.kernel.llvm.driver import AT_THE_END, driver
 from dalembert.kernel.llvm.functions import library, wide_sincos
 from dalembert.kernel.llvm.vector import CONVENTION, vector
@@ -102,7 +102,10 @@ TILE_BYTES_ONE = 1 << 14  # of the first-level cache, where there is one chunk a
 LARGEST_TILE = 16
 LONG_TEXT = 5_000_000  # characters: some 50,000 operations
 DEEP = 1 << 30  # bytes of a stack, of which only what is used is taken
+SECOND_CACHE = 1 << 20  # where code and a block do not fit, what is fetched for a chunk serves several blocks
+CODE_BYTES = 16  # of an operation, with the loads and stores around it
 LONG_CODE, LONG_TILE = 32, 4
+COLUMN_CHUNK = 250  # operations: code and shared values stay in the first-level caches for all columns
 TINY_OPERATIONS, TINY_LIVE = 150, 12  # what is evaluated on two registers at a time
 
 
@@ -139,6 +142,8 @@ class Pieces:
         Size of the scratch area of a block, in vectors.
     chunks
         Number of chunks.
+    operations
+        Of the code, in vectors as wide as the driver's.
     widths
         Lanes of the vectors that occur, the driver's first.
     used
@@ -152,6 +157,7 @@ class Pieces:
     names: list[str]
     slots: int
     chunks: int
+    operations: int
     widths: tuple[int, ...]
     used: frozenset[Op]
 
@@ -164,7 +170,8 @@ class Pieces:
         """Return sizes of the code's working memory."""
         width = self.widths[0]
         block = max(1, sum(self.sizes)) * width * ITEM_BYTES[dtype]
-        least = LONG_TILE if self.chunks > LONG_CODE else 1
+        fits = block + CODE_BYTES * self.operations <= SECOND_CACHE
+        least = 1 if fits or self.chunks <= LONG_CODE else LONG_TILE
         tile = max(least, min(LARGEST_TILE, (TILE_BYTES if self.chunks > 1 else TILE_BYTES_ONE) // block))
         return CodeLayout(width, tile, tile * block)
 
@@ -181,6 +188,7 @@ def plain_pieces(program: Program, width: int, dtype: str) -> Pieces:
         [*(["leaves"] if body.leaves else []), *(f"chunk_{k}" for k in range(len(chunks)))],
         chunks.slots,
         len(chunks),
+        program.operations,
         (width,),
         elementary(program),
     )
@@ -195,18 +203,29 @@ def column_pieces(program: ColumnProgram, width: int, dtype: str) -> Pieces:
     body = LlvmBody(head, chunks, places[0], width, element, wide_lanes(head, width, dtype))
     functions = list(body.text())
     names = [*(["leaves"] if body.leaves else []), *(f"chunk_{k}" for k in range(len(chunks)))]
-    slots, count, widths = [chunks.slots], len(chunks), [width]
+    slots, count, widths, operations = [chunks.slots], len(chunks), [width], head.operations
     for g, (column, group) in enumerate(zip(program.bodies, groups, strict=True)):
-        parts, wide = split(column.program), lanes or width * group.beside
+        parts, wide = split(column.program, COLUMN_CHUNK), lanes or width * group.beside
         functions += LlvmColumn(column, parts, group, wide, width, element).functions(f"columns_{g}")
-        functions.append(column_loop(f"columns_{g}", column, len(parts), group, wide, width, element))
+        for k in range(max(1, len(parts))):
+            functions.append(column_loop(f"columns_{g}_{k}", column, parts.slots, group, wide, width, element))
+            names.append(f"columns_{g}_{k}_turns")
         widths.append(wide)
-        names.append(f"columns_{g}")
-        slots.append(parts.slots * (wide // width))
+        slots.append(parts.slots * (wide // width) * turns(column, group, wide))
         count += len(parts)
+        operations += column.program.operations * (wide // width)
     used = elementary(head).union(*(elementary(column.program) for column in program.bodies))
     return Pieces(
-        head.inputs, program.outputs, places[0], functions, names, max(slots), count, tuple(dict.fromkeys(widths)), used
+        head.inputs,
+        program.outputs,
+        places[0],
+        functions,
+        names,
+        max(slots),
+        count,
+        operations,
+        tuple(dict.fromkeys(widths)),
+        used,
     )
 
 

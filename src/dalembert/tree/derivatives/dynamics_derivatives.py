@@ -15,7 +15,7 @@ are constant, and their derivative is that of one pass of the Newton-Euler algor
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -52,9 +52,11 @@ from dalembert.tree.derivatives.directions import (
 from dalembert.tree.derivatives.implicit_differentiation import (
     BlockResidual,
     Columns,
+    KnownShare,
     differentiated,
     proven,
 )
+from dalembert.tree.derivatives.newton_euler_derivatives import newton_euler_derivatives
 from dalembert.tree.derivatives.regressor import inertia_columns, plain_setting
 from dalembert.tree.prepared.configuration import pair_add
 from dalembert.tree.prepared.prepare import candidates
@@ -204,7 +206,37 @@ def forward_residual(block: Differentiated, symbols: Mapping[str, ca.SX], answer
     resisted = [sub(*pair) for pair in zip(joint_resistance(tree, posed, q, v), tau, strict=True)]
     joints = [add(*pair) for pair in zip(resisted, rotors(setting, a), strict=True)]
     first = borne(setting, needed, joints, rows.forces, lam)
-    return _residual(block, symbols, first, [row.drift for row in rows.forces], rows, (lam, y), answer)
+    residual = _residual(block, symbols, first, [row.drift for row in rows.forces], rows, (lam, y), answer)
+    steady, others = _split(setting, rows.forces)
+    slopes = newton_euler_derivatives(
+        tree, posed, tree.gravity, v, answer.acceleration, _combined(steady, answer.multipliers)
+    )
+    rest = borne(setting, spring_forces(tree, posed, v), joints, others, lam)
+    return replace(residual, share=KnownShare(_expression(rest), {"q": slopes.q, "v": slopes.v}))
+
+
+def _split(setting: Tracing, rows: Sequence[RowForce]) -> tuple[list[dict[int, Pair]], list[RowForce]]:
+    """Return the forces of rows on links that are constant in the links' axes, and the rows without them."""
+    q = setting.column("q")
+
+    def is_steady(force: Pair) -> bool:
+        return not ca.depends_on(_expression([*force[0], *force[1]]), q)
+
+    steady = [{i: F for i, F in row.links.items() if is_steady(F)} for row in rows]
+    others = [
+        replace(row, links={i: F for i, F in row.links.items() if i not in there})
+        for row, there in zip(rows, steady, strict=True)
+    ]
+    return steady, others
+
+
+def _combined(forces: Sequence[Mapping[int, Pair]], lam: Sequence[Scalar]) -> dict[int, Pair]:
+    """Return the sum of all rows' forces, each times its multiplier, by link."""
+    result: dict[int, Pair] = {}
+    for row, multiplier in zip(forces, lam, strict=True):
+        for i, F in row.items():
+            result[i] = pair_add(result.get(i, (ZERO, ZERO)), scaled(multiplier, F))
+    return result
 
 
 def _residual(
@@ -259,7 +291,7 @@ def _slopes(
     return {
         name: inertia_block(block.setting, residual, motions(), name)
         if name.startswith(INERTIA)
-        else residual.along(*block.direction(symbol))
+        else residual.along(symbol, *block.direction(symbol))
         for name, symbol in directions.items()
     }
 
@@ -359,10 +391,16 @@ def impact_residual(block: Differentiated, symbols: Mapping[str, ca.SX], answer:
     change = [sub(*pair) for pair in zip(after, setting.symbol("v"), strict=True)]
     still: list[Scalar] = [0.0] * tree.nv
     needed = body_forces(tree, accelerations(ZERO, setting.posed, still, change))
-    first = borne(setting, needed, rotors(setting, change), block.rows.forces, P)
+    joints = rotors(setting, change)
+    first = borne(setting, needed, joints, block.rows.forces, P)
     kept = block.rows.from_world(kept_rates(setting))
     second = [add(*pair) for pair in zip(product(block.A, after), kept, strict=True)]
-    return _residual(block, symbols, first, second, block.rows, (P, y), answer)
+    residual = _residual(block, symbols, first, second, block.rows, (P, y), answer)
+    steady, others = _split(setting, block.rows.forces)
+    gain = [sub(*pair) for pair in zip(answer.acceleration, setting.symbol("v"), strict=True)]
+    slopes = newton_euler_derivatives(tree, setting.posed, ZERO, still, gain, _combined(steady, answer.multipliers))
+    rest = borne(setting, [(ZERO, ZERO)] * len(tree.links), joints, others, P)
+    return replace(residual, share=KnownShare(_expression(rest), {"q": slopes.q}))
 
 
 def kept_rates(setting: Tracing) -> list[Scalar]:

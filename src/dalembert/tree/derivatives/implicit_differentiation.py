@@ -34,6 +34,22 @@ Columns = list[list[Scalar]]
 
 
 @dataclass(frozen=True, eq=False)
+class KnownShare:
+    """A share of the first block row whose derivatives are known, at the answer: those of the others remain.
+
+    Attributes
+    ----------
+    rest
+        The first block row without this share.
+    columns
+        Derivatives of the share by the input that is varied, along the directions in which it is.
+    """
+
+    rest: ca.SX
+    columns: Mapping[str, Columns]
+
+
+@dataclass(frozen=True, eq=False)
 class BlockResidual:
     """Block rows over symbols of the state, with the answer as symbols, too.
 
@@ -44,14 +60,22 @@ class BlockResidual:
         A y where rows are redundant, and whatever else an answer is made of.
     answers
         Symbols that stand for answers, each with its value as an expression of the state.
+    share
+        What is known of the first part.
     """
 
     parts: Mapping[str, ca.SX]
     answers: Sequence[tuple[ca.SX, ca.SX]] = field(default=())
+    share: KnownShare | None = None
 
-    def along(self, symbol: ca.SX, seed: ca.SX) -> dict[str, Columns]:
-        """Return the derivatives of all parts along the columns of `seed`, the answers held and then put in."""
-        return self.cut(self.answered(ca.jtimes(ca.vertcat(*self.parts.values()), symbol, seed)))
+    def along(self, name: str, symbol: ca.SX, seed: ca.SX) -> dict[str, Columns]:
+        """Return the derivatives of all parts by an input along the columns of `seed`, the answers being held."""
+        if self.share is None or name not in self.share.columns:
+            return self.cut(self.answered(ca.jtimes(ca.vertcat(*self.parts.values()), symbol, seed)))
+        parts = {**self.parts, "first": self.share.rest}
+        columns = self.cut(self.answered(ca.jtimes(ca.vertcat(*parts.values()), symbol, seed)))
+        pairs = zip(columns["first"], self.share.columns[name], strict=True)
+        return {**columns, "first": [[add(*pair) for pair in zip(*both, strict=True)] for both in pairs]}
 
     def answered(self, expression: ca.SX) -> ca.SX:
         """Return an expression of the symbols with the answers in their places."""
