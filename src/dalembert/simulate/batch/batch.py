@@ -124,7 +124,7 @@ class RunBatch:
         if session is None:
             raise UnsuitedError("the system goes in implicit form")
         self.session, self.system, self.names = session, session.system, tuple(parameters)
-        self.common = common_q and not parameters
+        self.common, self.lanes = common_q and not parameters, lanes
         self.asked = options.get("method", "auto") != "auto"
         self._refuse_python()
         self.places = self._parameter_places()
@@ -183,7 +183,8 @@ class RunBatch:
     def reason(self) -> str:
         """How these runs are made, in words."""
         s = self.session.settings
-        return f"compiled: {s.method}, {s.reason}"
+        where = f", all runs in step, backend {self.lanes!r}" if self.lanes else ""
+        return f"compiled{where}: {s.method}, {s.reason}"
 
     # --- parameters ---------------------------------------------------------------------------------------------
 

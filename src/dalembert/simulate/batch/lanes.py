@@ -71,6 +71,14 @@ def array_module(backend: str) -> Any:
     return engine._cupy()
 
 
+def compiler_versions(backend: str) -> dict[str, str]:
+    """Return the versions on which the bits of a backend depend beside those of this machine's libraries."""
+    if backend != "cuda":
+        return {}
+    cupy = array_module(backend)
+    return {"cupy": str(cupy.__version__), "nvrtc": ".".join(map(str, cupy.cuda.nvrtc.getVersion()))}
+
+
 class SampleLog:
     """Samples of all runs in the order in which they come: number of the run, number in it, the row."""
 
