@@ -167,7 +167,8 @@ def compiled_runs(
         q, v = starts_of(experiment, batch.system, given)
         parameters = {name: given[name] for name in batch.names}
         numbers = batch.values(parameters, rows.size)[0]
-        for finished in batch.run(q, v, parameters, rows.size, experiment.project):
+        ends = all(keeper.take in ("first", "last") and keeper.times is None for keeper in job.keep)
+        for finished in batch.run(q, v, parameters, rows.size, experiment.project, ends):
             if finished.rows.size:
                 kept, good = kept_of_runs(batch, finished, job, numbers)
                 yield rows[finished.rows[good]], finished.chosen(good), batch, {n: x[good] for n, x in kept.items()}

@@ -260,13 +260,22 @@ class RunBatch:
 
     # --- runs ---------------------------------------------------------------------------------------------------
 
-    def run(self, q: Any, v: Any, values: Mapping[str, Array], count: int, project: bool) -> Iterator[FinishedRuns]:
-        """Make N runs; yield those that reached their end and plainly kept what a single run is asked for."""
+    def run(
+        self, q: Any, v: Any, values: Mapping[str, Array], count: int, project: bool, ends: bool = False
+    ) -> Iterator[FinishedRuns]:
+        """Make N runs; yield those that reached their end and plainly kept what a single run is asked for.
+
+        `ends`: of the samples the first and the last are wanted alone, if that is less work.
+        """
         numbers, sound = self.values(values, count)
         q, v, good = self.starts(q, v, numbers, project, count)
         s = self.session.settings
         verdict = np.where(good & sound, WAITING, ALONE).astype(np.int64)
         starts = Starts(q, v, np.full(count, s.start), np.full(count, s.end), numbers)
+        if self.lanes:  # these have looked at the balance themselves, at every step
+            for finished in self.runner.run(starts, verdict, ends=ends and not self.session.ignored):
+                yield finished.chosen(~self._simplified(finished))
+            return
         for finished in self.runner.run(starts, verdict):
             good = self._plainly_balanced(finished, numbers) & ~self._simplified(finished)
             yield finished.chosen(good)

@@ -9,6 +9,7 @@
 | `close`, `admit` | one step of Newton's method onto the constraints, the admissible velocity |
 | `control` | accepted or rejected, the next step, the state that it starts from |
 | `begin` | y' at the start of a step, certified, and the sample that is written there |
+| `watch` | the energy balance of the run so far (`witness.py`), and whether it is kept |
 | `start`, `end` of combinations | sums of stages, number by number, whatever the system |
 
 Symbols: y = (x, v, W) and K its rates as in `steppers/explicit_loops.py`, whose rules and constants these are
@@ -34,6 +35,7 @@ from dalembert.simulate.limits import (
     ALMOST_ALL,
     CLOSED,
     COLLAPSE,
+    ENERGY_ROUNDING,
     FIRST_STEP,
     FLAT_START,
     FLAT_STEP,
@@ -43,6 +45,7 @@ from dalembert.simulate.limits import (
     SAFETY,
     SHRINK,
 )
+from dalembert.simulate.session import Session
 from dalembert.simulate.steppers.advance_loops import (
     LARGEST_NOISE,
     MOST_REJECTIONS,
@@ -52,6 +55,7 @@ from dalembert.simulate.steppers.advance_loops import (
     VERY_SHORT,
 )
 from dalembert.simulate.steppers.explicit_loops import LAST_SOLVED, RungeKuttaPair, StepLimits
+from dalembert.simulate.witness import BALANCED, JUMP, ONE_STEP, SAFE, _damped, _has_balance
 from dalembert.types import Array
 
 HUGE = 1e300
@@ -66,6 +70,12 @@ CLOCK = (
 )  # fmt: skip
 """Numbers of a run on its way; `explicit_loops` says what they are. `inside`: the last time before the end, `samples`:
 written so far, `taken`: the step that led to `t`."""
+
+WATCH = (
+    "start", "signed", "worst", "kinetic", "potential", "kinetic_now", "worth", "worth_now", "change", "broken", "moving",
+)  # fmt: skip
+"""Numbers of the energy balance: h at the start, what is off now, the most so far; largest energies, energy now; what a
+step's tolerance is worth; the largest change in a step, whether one was too large, whether rows move by themselves."""
 
 TRIAL = ("h", "end", "last", "t", "inside", "closing")
 """Numbers of a step that is tried."""
@@ -112,6 +122,8 @@ class LaneFunctions:
         What residuals are measured against, and by what part of it constraints may stay open.
     carried
         Rows under the rank of the system, or None where kernels solve them.
+    balance
+        How the energy balance is asked for (`balance_of`); "" where there is none.
     """
 
     form: Any
@@ -121,6 +133,7 @@ class LaneFunctions:
     sizes: Array
     open: float
     carried: LaneRows | None
+    balance: str
 
     def __post_init__(self) -> None:
         self.n, self.nq, self.rows = self.form.nv, self.form.nq, len(self.form.names)
@@ -135,6 +148,8 @@ class LaneFunctions:
             "propose": self.propose, "stage": self.stage, "judge": self.judge, "control": self.control,
             "begin": self.begin,
         }  # fmt: skip
+        if self.balance:
+            made["watch"] = self.watch
         if not self.fixed:
             made |= {"first": self.first, "errors": self.errors}
         if self.holonomic:
@@ -152,7 +167,7 @@ class LaneFunctions:
         numbers = [self.sizes, np.array([self.open, self.fixed]), *self.pair[:5], self.limits.scale_place]
         numbers += [self.limits.rotations, *(() if self.carried is None else self.carried.content)]
         told = ";".join(np.asarray(x, float).tobytes().hex() for x in numbers)
-        return ("lanes", self.form.content(), self.controller.content, told, str(self.pair.order))
+        return ("lanes", self.form.content(), self.controller.content, told, str(self.pair.order), self.balance)
 
     def compiled(self, backend: str, cached: bool) -> dict[str, Kernel]:
         """Return the functions compiled for batches."""
@@ -489,3 +504,66 @@ class LaneFunctions:
             {"K": K, "chosen": found["chosen"], "sample": sample,
              "state": ca.if_else(found["sound"], state, LEFT)},
         )  # fmt: skip
+
+    def watch(self) -> ca.Function:
+        """Return the energy balance at the state, and the run's state: one that ended and broke it is left.
+
+        `witness.broken_balance`, at every step.
+        """
+        q, y, given, _ = self._state()
+        (clock, now), (watch, before), (limits, to) = symbols("clock", CLOCK), symbols("watch", WATCH), self._limits()
+        state, n, v, p = ca.SX.sym("state"), self.n, y[self.n : 2 * self.n], self._parameters(given)
+        kinetic, potential, h = self.form.energies(q, v, p)
+        worth = self._worth(q, v, now["t"], p, to)
+        rate = self.form.at("rate", q, ca.SX.zeros(n), now["t"], p) if self.rows else ca.SX(0, 1)
+        moving = maximum(ca.fabs(x) for x in ca.densify(rate).elements())
+        begun = now["steps"] == 0.0
+        start = ca.if_else(begun, h, before["start"])
+        signed = h - start - y[2 * n]
+        change = ca.if_else(begun, 0.0, signed - before["signed"])
+        off, change = (ca.fmax(x, 0.0) if "damped" in self.balance else ca.fabs(x) for x in (signed, change))
+        old = {name: ca.if_else(begun, 0.0, x) for name, x in before.items()}
+        most = {"worst": off, "kinetic": kinetic, "potential": ca.fabs(potential), "worth": worth, "change": change}
+        found = {name: ca.if_else(x <= old[name], old[name], x) for name, x in most.items()}
+        level = found["kinetic"] + found["potential"]
+        least = ONE_STEP * to["rtol"] * 2.0 * ca.fmax(kinetic, old["kinetic_now"]) + 10.0 * ENERGY_ROUNDING * level
+        small = ca.logic_or(change <= least, change <= ONE_STEP * ca.fmax(worth, old["worth_now"]) + least)
+        found |= {
+            "start": start, "signed": signed, "kinetic_now": kinetic, "worth_now": worth,
+            "broken": ca.logic_or(old["broken"], ca.logic_not(small)), "moving": ca.logic_or(old["moving"], moving > 0.0),
+        }  # fmt: skip
+        if "fixed" in self.balance:
+            kept = found["change"] <= JUMP * found["kinetic"]
+        else:
+            rounding = ENERGY_ROUNDING * (now["steps"] + 10) * level
+            kept = found["worst"] <= SAFE * now["steps"] * found["worth"] + rounding
+            if "every step" in self.balance:
+                kept = ca.logic_and(kept, ca.logic_not(found["broken"]))
+        kept = ca.logic_or(kept, found["moving"])
+        lost = ca.logic_and(state == ENDED, ca.logic_not(kept))
+        return self._function(
+            "watch", {"q": q, "y": y, "clock": clock, "given": given, "watch": watch, "limits": limits, "state": state},
+            {"watch": ca.vertcat(*(found[name] for name in WATCH)), "state": ca.if_else(lost, LEFT, state)},
+        )  # fmt: skip
+
+    def _worth(self, q: ca.SX, v: ca.SX, t: ca.SX, p: ca.SX, to: Mapping[str, ca.SX]) -> ca.SX:
+        """Return the energy that the tolerance of a step is worth (`witness.step_tolerance`)."""
+        n, zero = self.n, ca.SX.zeros(self.n)
+        momenta = ca.mtimes(ca.reshape(ca.densify(self.form.at("mass", q, zero, t, p)), n, n), v)
+        forces, largest = ca.densify(self.form.at("bias", q, zero, t, p)), ca.SX(1)
+        for i in range(self.nq):
+            largest = ca.fmax(largest, ca.fabs(q[i]))
+        of_positions, worth = to["atol"] + to["rtol"] * largest, ca.SX(0)
+        for j in range(n):
+            worth += ca.fabs(momenta[j]) * (to["atol"] + to["rtol"] * ca.fabs(v[j])) + ca.fabs(forces[j]) * of_positions
+        return worth
+
+
+def balance_of(session: Session) -> str:
+    """Return how the energy balance of runs is asked for; "" where it says nothing (`witness.broken_balance`)."""
+    m, s = session.system, session.settings
+    stabilised = any(each.stabilize is not None for each in getattr(m, "all_constraints", ()))
+    if s.method not in BALANCED or not _has_balance(m) or not getattr(m, "has_energy", hasattr(m, "energy")) or stabilised:
+        return ""
+    kinds = {"damped": _damped(m), "fixed": s.step is not None, "every step": s.every is None}
+    return ", ".join(["asked", *(name for name, holds in kinds.items() if holds)])

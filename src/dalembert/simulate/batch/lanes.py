@@ -29,7 +29,9 @@ from dalembert.simulate.batch.lane_functions import (
     OPEN,
     RUNNING,
     TRIAL,
+    WATCH,
     LaneFunctions,
+    balance_of,
 )
 from dalembert.simulate.batch.lane_rows import MOST_ROWS, LaneRows
 from dalembert.simulate.limits import DECAY_DIFFERENCE, MOST_CLOSING, SAME_INSTANT
@@ -141,8 +143,9 @@ class LaneRunner:
                 raise UnsuitedError(f"{len(m.names)} rows depend on each other, more than {MOST_ROWS}")
             carried = LaneRows(e.work.carried, m.holonomic, m.nv)
         self.functions = LaneFunctions(
-            e.codes.form, s.controller, e.pair, e.limits, np.array(e.work.sizes), float(e.work.open[0]), carried
-        )
+            e.codes.form, s.controller, e.pair, e.limits, np.array(e.work.sizes), float(e.work.open[0]), carried,
+            balance_of(s),
+        )  # fmt: skip
         self.kernels = self.functions.compiled(backend, m.cacheable)
         xp, limits = self.xp, e.limits
         numbers = {"last_sample": limits.end, **{name: getattr(limits, name) for name in LIMITS[:-1]}}
@@ -151,13 +154,18 @@ class LaneRunner:
         self.tables = [xp.asarray(np.ascontiguousarray(x)) for x in e.tables[1:]]
         self.width = 3 + m.nq + 2 * m.nv + len(m.names)
 
-    def run(self, starts: Starts, verdict: Array, short: bool = False) -> Iterator[FinishedRuns]:
-        """Make runs and yield those that reached their end; `short`: to a state between samples of others."""
+    def run(
+        self, starts: Starts, verdict: Array, short: bool = False, ends: bool = False
+    ) -> Iterator[FinishedRuns]:  # fmt: skip
+        """Make runs and yield those that reached their end and kept their balance of energy.
+
+        `short`: to a state between samples of others. `ends`: the first and the last sample are wanted alone.
+        """
         waiting = np.flatnonzero(verdict == WAITING)
         for k in range(0, waiting.size, MOST_LANES):
             rows = waiting[k : k + MOST_LANES]
             some = Starts(*(x[rows] for x in starts))
-            states, steps, counts, log = LaneStudy(self, some, short).run()
+            states, steps, counts, log = LaneStudy(self, some, short, ends or short).run()
             whole = states == ENDED
             verdict[rows[whole]] = COMPLETE
             lengths = np.where(whole, counts, 0)
@@ -201,9 +209,10 @@ class LaneStudy:
         By name: q, y, K, clock, state (`lane_functions`), given (signals and parameters), chosen (rows), run (numbers).
     """
 
-    def __init__(self, runner: LaneRunner, starts: Starts, short: bool) -> None:
-        self.runner, self.xp, self.short = runner, runner.xp, short
-        self.every = 0.0 if short else runner.stepper.limits.every
+    def __init__(self, runner: LaneRunner, starts: Starts, short: bool, ends: bool) -> None:
+        self.runner, self.xp, self.short, self.ends = runner, runner.xp, short, ends
+        self.every = 0.0 if ends else runner.stepper.limits.every
+        self.watched = "watch" in runner.kernels and not short
         self.n = runner.functions.n
         self.log = SampleLog(self.xp, runner.width)
         xp, count, n = self.xp, starts.begin.size, self.n
@@ -224,6 +233,8 @@ class LaneStudy:
             "q": xp.asarray(np.ascontiguousarray(starts.q)), "y": xp.asarray(y), "clock": xp.asarray(clock),
             "state": xp.zeros((count, 1)), "parameters": xp.asarray(parameters), "run": xp.arange(count),
         }  # fmt: skip
+        if self.watched:
+            self.now["watch"] = xp.zeros((count, len(WATCH)))
         self.states, self.steps, self.counts = xp.zeros(count), xp.zeros(count), xp.zeros(count)
 
     def call(self, name: str, *several: Arrays, **more: Any) -> Arrays:
@@ -275,6 +286,7 @@ class LaneStudy:
             slow = self._fastest() * span <= decay
             now["state"] = self.xp.where(slow[:, None], now["state"], float(LEFT))
         now |= self._begun(now)
+        self._watch()
         self._write(now, self.xp.ones(len(now["run"]), bool))
         if "first" in self.runner.kernels:
             now |= self.call("first", now, limits=self.runner.limits)
@@ -293,6 +305,12 @@ class LaneStudy:
         clock = now["clock"]
         t = self.xp.minimum(clock[:, _T], clock[:, CLOCK.index("inside")])
         return self.call("begin", now, given=self._given(now, t))
+
+    def _watch(self) -> None:
+        """Look at the energy balance."""
+        if self.watched:
+            now = self.now
+            now |= self.call("watch", now, given=self._given_at(now, now["clock"][:, _T]), limits=self.runner.limits)
 
     def _given(self, now: Arrays, t: Any) -> Any:
         """Return signals at some times, and the parameters (`signals.set_signals`)."""
@@ -351,7 +369,8 @@ class LaneStudy:
             wanted = asked | (accepted & (trial[:, _END] >= limits[LIMITS.index("last_sample")]))
         now |= after
         now |= self._begun(now)
-        self._write(now, wanted)
+        self._watch()
+        self._write(now, accepted & (now["state"][:, 0] == ENDED) if self.ends else wanted)
 
     def _tried(self, now: Arrays, trial: Any) -> Arrays:
         """Return the end of a step in the chart and on the manifold, its error, what became of constraints."""
