@@ -196,7 +196,12 @@ class EnsembleCall:
 
     @staticmethod
     def resume(
-        path: str | Path, executor: Any = None, progress: bool | None = None, *, backend: str | None = None, **given: Any
+        path: str | Path,
+        executor: Any = None,
+        progress: bool | None = None,
+        *,
+        backend: str | None = None,
+        **given: Any,
     ) -> Study:
         """Compute what is missing in a store, and return the study.
 
@@ -212,8 +217,8 @@ class EnsembleCall:
         study = EnsembleCall.open(path, **given)
         if backend not in (None, study.job.backend):
             raise ModelError(
-                f"{path} was begun with backend={study.job.backend!r}, and runs of backend={backend!r} would not have the "
-                "same bits; leave it out, the store holds it"
+                f"{path} was begun with backend={study.job.backend!r}, and runs of backend={backend!r} would not have "
+                "the same bits; leave it out, the store holds it"
             )
         if isinstance(study.job.experiment, StoredExperiment):
             raise ModelError(study.job.experiment.reason)
@@ -330,7 +335,8 @@ def device_of(job: StudyJob | bytes) -> tuple[str, dict[str, str]]:
 
 def refuse_other_device(then: StudyJob, now: StudyJob) -> None:
     """Refuse to go on with another version of what compiles for the device."""
-    other = [f"{name} {now.versions[name]} instead of {x}" for name, x in then.versions.items() if now.versions[name] != x]
+    other = [f"{name} {now.versions[name]} instead of {x}" for name, x in then.versions.items()
+             if now.versions[name] != x]  # fmt: skip
     if other:
         raise ModelError(
             f"{then.store} was begun with other versions: {', '.join(other)}; runs of both would not have the same bits"

@@ -111,7 +111,8 @@ class Study:
         if self.job.backend == "cpu":
             return route_of(self.job)
         reason = refusal(self.job)
-        words = f"compiled for backend {self.job.backend!r}, which is not here: {reason}" if reason else route_of(self.job)
+        missing = f"compiled for backend {self.job.backend!r}, which is not here: {reason}"
+        words = missing if reason else route_of(self.job)
         alone = int(np.sum(self._columns["alone"]))
         return f"{words}; {alone} of {self.runs} runs were made alone, by da.simulate on a processor"
 

@@ -72,7 +72,8 @@ CLOCK = (
 written so far, `taken`: the step that led to `t`."""
 
 WATCH = (
-    "start", "signed", "worst", "kinetic", "potential", "kinetic_now", "worth", "worth_now", "change", "broken", "moving",
+    "start", "signed", "worst", "kinetic", "potential", "kinetic_now", "worth", "worth_now", "change", "broken",
+    "moving",
 )  # fmt: skip
 """Numbers of the energy balance: h at the start, what is off now, the most so far; largest energies, energy now; what a
 step's tolerance is worth; the largest change in a step, whether one was too large, whether rows move by themselves."""
@@ -97,7 +98,7 @@ def symbols(prefix: str, names: tuple[str, ...]) -> tuple[ca.SX, dict[str, ca.SX
 
 def finite(*several: ca.SX) -> ca.SX:
     """Return whether all numbers are finite."""
-    return ca.fabs(sum((x for each in several for x in each.elements()), ca.SX(0))) < HUGE
+    return ca.fabs(sum((each[k] for each in several for k in range(each.numel())), ca.SX(0))) < HUGE
 
 
 def maximum(values: Any) -> ca.SX:
@@ -230,9 +231,10 @@ class LaneFunctions:
     def combination(self, weights: Array) -> ca.Function:
         """Return start, h, stages -> start + h (sum of weighted stages), for one number."""
         start, h = ca.SX.sym("start"), ca.SX.sym("h")
-        K = {f"k{i}": ca.SX.sym(f"k{i}") for i in np.flatnonzero(weights)}
-        total = sum(float(weights[int(name[1:])]) * k for name, k in K.items())
-        return self._function("combination", {"start": start, "h": h, **K}, {"y": start + h * total})
+        K = {int(i): ca.SX.sym(f"k{i}") for i in np.flatnonzero(weights)}
+        total = sum((float(weights[i]) * k for i, k in K.items()), ca.SX(0))
+        inputs = {"start": start, "h": h} | {f"k{i}": k for i, k in K.items()}
+        return self._function("combination", inputs, {"y": start + h * total})
 
     def errors(self) -> ca.Function:
         """Return stages -> the errors of the pair's estimates, for one number."""
@@ -240,7 +242,7 @@ class LaneFunctions:
         used = sorted({int(i) for each in weights.values() for i in np.flatnonzero(each)})
         K = {i: ca.SX.sym(f"k{i}") for i in used}
         sums = {
-            name: sum((float(each[i]) * K[i] for i in np.flatnonzero(each)), ca.SX(0))
+            name: sum((float(each[i]) * K[i] for i in used if each[i]), ca.SX(0))
             for name, each in weights.items() if each.size
         }  # fmt: skip
         return self._function("errors", {f"k{i}": k for i, k in K.items()}, sums)
@@ -369,7 +371,7 @@ class LaneFunctions:
         return ca.if_else(goes, moved, q), found
 
     def admit(self) -> ca.Function:
-        """Return q, end (its velocities), trial -> the admissible velocity nearest to them, and whether there is one."""
+        """Return q, end (its velocities), trial -> the admissible velocity nearest to it, and whether there is one."""
         q, _, given, chosen = self._state()
         end, (trial, step) = ca.SX.sym("end", 2 * self.n + 1), symbols("trial", TRIAL)
         velocity, admitted = self._admissible(q, end[self.n : 2 * self.n], step["end"], given, chosen)
@@ -492,7 +494,7 @@ class LaneFunctions:
         }  # fmt: skip
 
     def begin(self) -> ca.Function:
-        """Return y' at the start of a step, the rows chosen there, a sample of the state; not sound: the run is left."""
+        """Return K at the start of a step, the rows chosen there, a sample of the state; not sound: the run is left."""
         q, y, given, chosen = self._state()
         (clock, now), state, n = symbols("clock", CLOCK), ca.SX.sym("state"), self.n
         t, x, v = ca.fmin(now["t"], now["inside"]), y[: self.n], y[self.n : 2 * self.n]
@@ -516,7 +518,7 @@ class LaneFunctions:
         kinetic, potential, h = self.form.energies(q, v, p)
         worth = self._worth(q, v, now["t"], p, to)
         rate = self.form.at("rate", q, ca.SX.zeros(n), now["t"], p) if self.rows else ca.SX(0, 1)
-        moving = maximum(ca.fabs(x) for x in ca.densify(rate).elements())
+        moving = maximum(ca.fabs(rate[k]) for k in range(rate.numel()))
         begun = now["steps"] == 0.0
         start = ca.if_else(begun, h, before["start"])
         signed = h - start - y[2 * n]
@@ -530,7 +532,8 @@ class LaneFunctions:
         small = ca.logic_or(change <= least, change <= ONE_STEP * ca.fmax(worth, old["worth_now"]) + least)
         found |= {
             "start": start, "signed": signed, "kinetic_now": kinetic, "worth_now": worth,
-            "broken": ca.logic_or(old["broken"], ca.logic_not(small)), "moving": ca.logic_or(old["moving"], moving > 0.0),
+            "broken": ca.logic_or(old["broken"], ca.logic_not(small)),
+            "moving": ca.logic_or(old["moving"], moving > 0.0),
         }  # fmt: skip
         if "fixed" in self.balance:
             kept = found["change"] <= JUMP * found["kinetic"]
@@ -563,7 +566,8 @@ def balance_of(session: Session) -> str:
     """Return how the energy balance of runs is asked for; "" where it says nothing (`witness.broken_balance`)."""
     m, s = session.system, session.settings
     stabilised = any(each.stabilize is not None for each in getattr(m, "all_constraints", ()))
-    if s.method not in BALANCED or not _has_balance(m) or not getattr(m, "has_energy", hasattr(m, "energy")) or stabilised:
+    known = getattr(m, "has_energy", hasattr(m, "energy")) and _has_balance(m)
+    if s.method not in BALANCED or not known or stabilised:
         return ""
     kinds = {"damped": _damped(m), "fixed": s.step is not None, "every step": s.every is None}
     return ", ".join(["asked", *(name for name, holds in kinds.items() if holds)])

@@ -156,7 +156,7 @@ class LaneRows:
     def _projected(
         self, terms: Mapping[str, ca.SX], b: Row, places: list[ca.SX], rows: Sequence[int]
     ) -> tuple[ca.SX, Row]:
-        """Return the least motion with A x = b / D on some rows, and what is left of b; no numbers where H is not definite."""
+        """Return the least motion with A x = b / D on some rows, and what is left of b; NaN where H is not definite."""
         M, A = self._matrices(terms)
         inside = [holds(places, i) for i in range(self.rows)]
         L, B, _ = self._factored(M, A, inside)
@@ -228,12 +228,12 @@ class LaneRows:
         self, M: list[Row], A: list[Row], v: ca.SX, drift: ca.SX, w: Row, distance: ca.SX, beyond: ca.SX, left: ca.SX,
         size: ca.SX, definite: ca.SX,
     ) -> ca.SX:  # fmt: skip
-        """Return the status of accelerations at a state on the manifold: what is left is judged against what entered."""
+        """Return the status of accelerations at a state on the manifold: what is left is judged against the data."""
         speed = sum((ca.fabs(v[j]) for j in range(self.n)), ca.SX(0))
         lever = maximum(self.scales[i] * A[i][j] for i in range(self.rows) for j in range(self.n))
         data = [x for row in (*M, *A) for x in row]
         known = ca.fabs(sum(data, ca.SX(0))) < FINITE
-        all_known = ca.fabs(sum([*data, *w, *drift.elements()], ca.SX(0))) < FINITE
+        all_known = ca.fabs(sum([*data, *w, *(drift[i] for i in range(self.rows))], ca.SX(0))) < FINITE
         agree = left <= self.agree * (size + lever * speed**2)
         status = ca.if_else(agree, REDUNDANT, INCONSISTENT)
         status = ca.if_else(beyond > max(RISEN, self.agree), DECLINED, status)

@@ -95,15 +95,19 @@ class SampleLog:
         self.here.append((runs, places, rows))
         self.bytes += rows.nbytes
         if self.bytes > LOGGED:
-            self.back += [tuple(map(on_host, each)) for each in self.here]
-            self.here, self.bytes = [], 0
+            self._bring_back()
 
     def sorted(self, first: Array, whole: Array, total: int) -> Array:
         """Return the samples (total, width) of runs that are whole, one run behind the other from its `first` on."""
         if self.back or not self.here:
-            self.back += [tuple(map(on_host, each)) for each in self.here]
+            self._bring_back()
             return self._placed(np, self.back, first, whole, total)
         return on_host(self._placed(self.xp, self.here, self.xp.asarray(first), self.xp.asarray(whole), total))
+
+    def _bring_back(self) -> None:
+        """Move samples from the device into this machine's memory."""
+        self.back += [(on_host(runs), on_host(places), on_host(rows)) for runs, places, rows in self.here]
+        self.here, self.bytes = [], 0
 
     def _placed(self, xp: Any, chunks: Any, first: Any, whole: Any, total: int) -> Any:
         found = xp.empty((total, self.width))

@@ -287,7 +287,11 @@ class LagrangianSystem(VectorSystem):
         """Return T, V and v dT/dv - T + V, where neither depends on time."""
         s, e = self, self.expressions
         h = ca.dot(s.v, ca.gradient(e.kinetic, s.v)) - e.kinetic + e.potential
-        return ca.Function("energies", [s.q, s.v, s.parameters], [e.kinetic, e.potential, h])(q, v, p)
+        kinetic, potential, h = _function(
+            "energies", (s.q, s.v, s.parameters), {"kinetic": e.kinetic, "potential": e.potential, "h": h},
+            ("q", "v", "parameters"),
+        )(q, v, *((p,) if s.parameters.numel() else ()))  # fmt: skip
+        return kinetic, potential, h
 
     def traced(self, what: str) -> ca.Function:
         """Return forward dynamics or a projection as a function of q, (v, tau,) t, parameters."""
