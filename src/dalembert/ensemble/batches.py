@@ -114,7 +114,7 @@ def pool_of(job: StudyJob) -> BatchPool | str:
     if not job.batches:
         return "run by run: batches=False"
     if not isinstance(job.experiment, SystemExperiment):
-        return "run by run: each run is a scene of its own"
+        return "run by run: each run is a scene of its own, whose model may be another"
     functions = [each.name for each in job.keep if each.function is not None]
     if functions:
         return f"run by run: keep {functions[0]!r} is a function of a run"

@@ -199,6 +199,25 @@ def test_few_rows_and_many_samples(monkeypatch):
         assert rows.tobytes() == whole[word].tobytes(), word
 
 
+def test_a_store_remembers_its_backend(tmp_path):
+    path = tmp_path / "study.zarr"
+    whole = in_step(job_of(oscillator(), 0.3, [1.0], da.normal([0.0], 0.5)), block=4, to=path)
+    (path / "done" / "c" / "1").unlink()
+    with pytest.raises(da.ModelError, match="begun with backend='c'"):
+        da.ensemble.resume(path, backend="cuda")
+    again = da.ensemble.resume(path, progress=False)
+    assert again.job.backend == "c"
+    assert all(rows.tobytes() == whole.arrays()[word].tobytes() for word, rows in again.arrays().items())
+    assert again.route == whole.route
+
+
+def test_sweeps_of_scenes_are_refused():
+    from dalembert.scenes.sweep import sweep
+
+    with pytest.raises(da.ModelError, match=r"each run is a scene of its own.*leave backend= away"):
+        sweep(da.scene("bouncing_ball"), backend="cuda")
+
+
 @pytest.mark.parametrize(
     ("given", "options", "words"),
     [

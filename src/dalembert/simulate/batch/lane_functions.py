@@ -87,7 +87,7 @@ OPEN = ("open", "least", "going", "finite")
 LIMITS = ("rtol", "atol", "largest", "fixed", "turn", "last_sample")
 """Numbers that all runs share."""
 
-CODES_OF_LANES: Memory[tuple[str, ...], Kernel] = Memory("codes of lanes", 128)
+CODES_OF_LANES: Memory[tuple[str, ...], Kernel] = Memory("codes of lanes", 512)
 
 
 def symbols(prefix: str, names: tuple[str, ...]) -> tuple[ca.SX, dict[str, ca.SX]]:

@@ -229,14 +229,15 @@ class LaneStudy:
             clock[:, CLOCK.index(name)] = value
         y = np.zeros((count, 2 * n + 1))
         y[:, n : 2 * n] = starts.v
-        self.parameters = runner.stepper.codes.form.parameters.numel()
         parameters = np.tile(np.asarray(runner.stepper.codes.form.values, float), (count, 1))
         if starts.parameters.shape[1]:
             parameters[:] = starts.parameters
         self.now: Arrays = {
             "q": xp.asarray(np.ascontiguousarray(starts.q)), "y": xp.asarray(y), "clock": xp.asarray(clock),
-            "state": xp.zeros((count, 1)), "parameters": xp.asarray(parameters), "run": xp.arange(count),
+            "state": xp.zeros((count, 1)), "run": xp.arange(count),
         }  # fmt: skip
+        if parameters.size:
+            self.now["parameters"] = xp.asarray(parameters)
         if self.watched:
             self.now["watch"] = xp.zeros((count, len(WATCH)))
         self.states, self.steps, self.counts = xp.zeros(count), xp.zeros(count), xp.zeros(count)
@@ -278,7 +279,7 @@ class LaneStudy:
         if rows.size < SPARSE * len(self.now["run"]):
             self._note()
             if rows.size:
-                self.now = {name: x[rows] for name, x in self.now.items()}
+                self.now = {name: x[rows] for name, x in self.now.items() if name != "sample"}
         return rows.size > 0
 
     def _first(self) -> None:
@@ -308,19 +309,19 @@ class LaneStudy:
         """Return K, the rows chosen, the sample and the state of the run at the start of a step."""
         clock = now["clock"]
         t = self.xp.minimum(clock[:, _T], clock[:, CLOCK.index("inside")])
-        return self.call("begin", now, given=self._given(now, t))
+        return self.call("begin", now, self._given(now, t))
 
     def _watch(self) -> None:
         """Look at the energy balance."""
         if self.watched:
             now = self.now
-            now |= self.call("watch", now, given=self._given_at(now, now["clock"][:, _T]), limits=self.runner.limits)
+            now |= self.call("watch", now, self._given(now, now["clock"][:, _T]), limits=self.runner.limits)
 
-    def _given(self, now: Arrays, t: Any) -> Any:
-        """Return signals at some times, and the parameters (`signals.set_signals`)."""
+    def _given(self, now: Arrays, t: Any) -> Arrays:
+        """Return signals at some times, and the parameters (`signals.set_signals`); nothing where there are none."""
         layout = self.runner.stepper.tables.layout
         if not len(layout):
-            return now["parameters"]
+            return {"given": now["parameters"]} if "parameters" in now else {}
         xp, clock = self.xp, now["clock"]
         breaks, coefficients = self.runner.tables
         low, high = clock[:, _BEGIN], clock[:, _STOP]
@@ -335,7 +336,7 @@ class LaneStudy:
                 value = value * u + coefficients[place + piece * length + j]
             columns[signal] = value
         signals = xp.stack([columns[k] for k in sorted(columns)], axis=1)
-        return xp.concatenate([signals, now["parameters"]], axis=1)
+        return {"given": xp.concatenate([signals, now["parameters"]], axis=1) if "parameters" in now else signals}
 
     def _fastest(self) -> Any:
         """Return a bound of how fast velocities decay at the start (`batch_loops.fastest`); inf if unknown."""
@@ -385,7 +386,7 @@ class LaneStudy:
             found |= {name: x.reshape(end.shape) for name, x in sums.items()}
         judged = self.call("judge", now, found, trial=trial, limits=self.runner.limits)
         found |= {"q_end": judged["q"], "judged": judged["judged"]}
-        at_end = {**now, "q": judged["q"], "end": end, "trial": trial, "given": self._given_at(now, trial[:, _END])}
+        at_end = {**now, "q": judged["q"], "end": end, "trial": trial, **self._given(now, trial[:, _END])}
         if "close" in self.runner.kernels:
             closed = self._closed(at_end)
             found |= {"q_end": closed["q"], "open": closed["open"]}
@@ -393,10 +394,6 @@ class LaneStudy:
         if "admit" in self.runner.kernels:
             found |= self.call("admit", at_end)
         return found
-
-    def _given_at(self, now: Arrays, t: Any) -> Any:
-        """Return what the rows read: tables do not act on them."""
-        return self._given(now, t) if len(self.runner.stepper.tables.layout) else now["parameters"]
 
     def _stages(self, now: Arrays, trial: Any) -> tuple[list[Any], Any, Any]:
         """Return K of all stages, the end of the step in the chart, and whether all stages are sound."""
@@ -410,7 +407,7 @@ class LaneStudy:
             stage = self.call(f"start {i}", start, flat)["y"].reshape(y.shape)
             t = trial[:, TRIAL.index("t")] + float(self.runner.stepper.pair.c[i]) * trial[:, 0]
             given = self._given(now, xp.minimum(t, trial[:, TRIAL.index("inside")]))
-            at = {**now, "y": stage, "trial": trial, "c": self.runner.c[i], "given": given, "sound": sound}
+            at = {**now, "y": stage, "trial": trial, "c": self.runner.c[i], "sound": sound, **given}
             found = self.call("stage", at)
             if len(closing):
                 self._stage_closed({name: x if name == "c" else x[closing] for name, x in at.items()}, found, closing)
