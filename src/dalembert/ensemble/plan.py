@@ -60,7 +60,7 @@ def timed(job: StudyJob, pieces: int) -> tuple[int, list[float], Counter[str]]:
 
     Code is there after the pilot run. A piece is one run, or as many as take `PIECE` seconds in compiled loops.
     """
-    enough = PIECE if job.backend == "cpu" else PIECE_IN_STEP
+    enough, pieces = (PIECE, pieces) if job.backend == "cpu" else (PIECE_IN_STEP, min(pieces, TIMED))
     together = route_of(job).startswith("compiled")
     size = min(FEW, job.runs) if together else 1
     seconds = [_seconds(job, 0, size)[0] for _ in range(2 if together else 1)][-1]  # loops are loaded by the first
@@ -151,7 +151,7 @@ class StudyPlan:
         error = self.spread / np.sqrt(self.pilots) / max(self.seconds_per_run, 1e-300)
         known = f"+- {error:.0%}, " if np.isfinite(error) else ""
         lines = [
-            f"{self.runs:.4g} runs on {self.cores} {self.unit}s: {duration_words(self.wall_seconds)}, "
+            f"{self.runs:.4g} runs on {self.cores} {self.unit}{'s' * (self.cores > 1)}: {duration_words(self.wall_seconds)}, "
             f"{self.core_hours:.3g} {self.unit} hours, {self.bytes / 1e9:.3g} GB",
             f"  {1e3 * self.seconds_per_run:.3g} ms a run ({known}{self.pilots} pilot runs, {self.failed} "
             f"without an answer); first run {self.start:.2g} s",
