@@ -150,8 +150,9 @@ class StudyPlan:
     def __str__(self) -> str:
         error = self.spread / np.sqrt(self.pilots) / max(self.seconds_per_run, 1e-300)
         known = f"+- {error:.0%}, " if np.isfinite(error) else ""
+        several = f"{self.cores} {self.unit}{'s' * (self.cores > 1)}"
         lines = [
-            f"{self.runs:.4g} runs on {self.cores} {self.unit}{'s' * (self.cores > 1)}: {duration_words(self.wall_seconds)}, "
+            f"{self.runs:.4g} runs on {several}: {duration_words(self.wall_seconds)}, "
             f"{self.core_hours:.3g} {self.unit} hours, {self.bytes / 1e9:.3g} GB",
             f"  {1e3 * self.seconds_per_run:.3g} ms a run ({known}{self.pilots} pilot runs, {self.failed} "
             f"without an answer); first run {self.start:.2g} s",
