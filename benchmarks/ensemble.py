@@ -2,6 +2,7 @@
 
     python benchmarks/ensemble.py              # some thousand runs of each, a minute
     python benchmarks/ensemble.py --scale 1    # 1e5 stick-slip runs, 1e6 runs of a four-bar: minutes
+    python benchmarks/ensemble.py --gpu        # smooth studies on all cores and on a GPU, and where its time goes
 
 Wall time and processor time are told: on a busy machine the second says what a run costs, and two threads against one
 what the interpreter lock takes.
@@ -165,8 +166,155 @@ def line(what, runs, seconds, spent, words):
     print(f"  {what:14}{runs / seconds:10.1f} runs/s {cost:36} {words}", flush=True)
 
 
+# ----------------------------------------------------------------------------------------------------------------------
+# Smooth studies on all cores, and in step on a device.
+
+
+def pendulum():
+    """Return two links on hinges."""
+    return chain((0, 1, 0), (0, 1, 0))
+
+
+def arm():
+    """Return six links on hinges whose axes turn."""
+    return chain((0, 0, 1), (0, 1, 0), (0, 1, 0), (1, 0, 0), (0, 1, 0), (1, 0, 0))
+
+
+def chain(*axes):
+    b = da.Builder("chain")
+    parent, at = "world", 0.0
+    for k, axis in enumerate(axes):
+        b.body(f"link{k}", mass=1.0, center=(0.2, 0, 0.05), inertia=(0.01, 0.02, 0.02))
+        b.joint(f"hinge{k}", "revolute", parent, f"link{k}", axis=axis, position=(at, 0, 0))
+        parent, at = f"link{k}", 0.4
+    return b.build()
+
+
+def closed_bar():
+    """Return a four-bar at an angle, on which all rows hold."""
+    return made("four-bar, 1 s").assemble([1.0, -0.7, -1.5]).q
+
+
+def pinned():
+    """Return the four-bar whose pin has five rows, three of them redundant."""
+    m = four_bar()
+    return m.constrain(da.Revolute("rocker", at=(1.1, 0, 0), placement=(0.8, 0, 0), axis=(0, 1, 0), name="hinge"))
+
+
+IN_STEP = {
+    "four-bar, 1 s": (four_bar, 1.0, lambda m: (closed_bar(), None), {"mass:coupler": da.uniform(0.5, 2.0)}, {}),
+    "redundant rows, 1 s": (
+        pinned, 1.0, lambda m: (closed_bar(), da.normal(np.zeros(3), 1.0)), {}, {"project": True},
+    ),
+    "double pendulum, 2 s": (pendulum, 2.0, lambda m: (da.normal(np.zeros(2), 1.0), None), {}, {}),
+    "arm of six hinges, 1 s": (arm, 1.0, lambda m: (da.normal(np.zeros(6), 1.0), None), {}, {}),
+}  # fmt: skip
+"""System, duration, start, what varies, other options."""
+
+
+@cache
+def system_in_step(name):
+    return IN_STEP[name][0]()
+
+
+def in_step(name, runs, backend, **options):
+    """Return a study and its seconds."""
+    _, duration, start, parameters, more = IN_STEP[name]
+    m = system_in_step(name)
+    q, v = start(m)
+    begun = time.perf_counter()
+    study = da.ensemble(
+        m, duration, q, v, runs=runs, seed=1, parameters=parameters, backend=backend, progress=False, **more, **options
+    )
+    return study, time.perf_counter() - begun
+
+
+def gpu_report(name, sizes, most_on_cores):
+    """Print runs per second on all cores and on a GPU, and the largest difference of their last states."""
+    print(f"\n{name}", flush=True)
+    in_step(name, 64, "cpu")
+    cores, seconds = in_step(name, min(max(sizes), most_on_cores), "cpu")
+    line("all cores", cores.runs, seconds, None, f"{cores.status_counts}")
+    _, seconds = in_step(name, 64, "cuda", block=64)
+    print(f"  64 runs on the GPU with all that is compiled: {seconds:.1f} s", flush=True)
+    for runs in sizes:
+        found, seconds = in_step(name, runs, "cuda", block=min(runs, 2**18))
+        both = min(runs, cores.runs)
+        off = np.hstack([np.abs(found[word][:both] - cores[word][:both]) for word in ("q", "v")]).max(axis=1)
+        words = f"difference {np.nanmax(off):.1e}, median {np.nanmedian(off):.1e}"
+        line("GPU", runs, seconds, None, f"{words}; alone {found.arrays()['alone'].sum()}; {found.status_counts}")
+
+
+def gpu_profile(name, runs):
+    """Print where the time of one block goes: functions of the device, waited for one by one, and all the rest."""
+    from collections import Counter
+
+    import cupy
+
+    from dalembert.simulate.batch.lanes import LaneStudy
+
+    seconds, calls = Counter(), Counter()
+    plain, step = LaneStudy.call, LaneStudy._step
+
+    def timed(self, function, *several, **more):
+        cupy.cuda.Device().synchronize()
+        begun = time.perf_counter()
+        found = plain(self, function, *several, **more)
+        queued = time.perf_counter()
+        cupy.cuda.Device().synchronize()
+        word = function.split()[0]
+        seconds[word] += time.perf_counter() - begun
+        seconds["(host, queueing)"] += queued - begun
+        calls[word] += 1
+        return found
+
+    def counted(self):
+        calls["steps"] += 1
+        step(self)
+
+    whole = in_step(name, runs, "cuda", block=runs)[1]
+    LaneStudy.call, LaneStudy._step = timed, counted
+    slow = in_step(name, runs, "cuda", block=runs)[1]
+    LaneStudy.call, LaneStudy._step = plain, step
+    launches = sum(calls.values()) - calls["steps"]
+    print(f"\n{name}: {runs} runs in {whole:.2f} s, {calls['steps']} steps, {launches / calls['steps']:.1f} kernels a "
+          f"step; {slow:.2f} s where each kernel is waited for:")  # fmt: skip
+    for word, spent in seconds.most_common():
+        print(f"  {word:18}{spent:8.3f} s {calls[word]:6d} calls {1e6 * spent / max(calls[word], 1):9.0f} us a call")
+
+
+def host_profile(name, runs):
+    """Print what the host does in one block."""
+    import cProfile
+    import pstats
+
+    profile = cProfile.Profile()
+    job = da.ensemble.job(
+        system_in_step(name), *IN_STEP[name][1:2], *IN_STEP[name][2](system_in_step(name)), runs=runs, seed=1,
+        parameters=IN_STEP[name][3], backend="cuda", **IN_STEP[name][4],
+    )  # fmt: skip
+    from dalembert.ensemble.blocks import compute, with_shapes
+
+    job = with_shapes(job)
+    profile.runcall(compute, job, 0, runs)
+    pstats.Stats(profile).sort_stats("cumtime").print_stats(25)
+
+
 if __name__ == "__main__":
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--scale", type=float, default=1e-2, help="part of 1e5 and 1e6 runs")
-    for name in STUDIES:
-        report(name, parser.parse_args().scale)
+    parser.add_argument("--gpu", action="store_true", help="smooth studies on all cores and on a GPU")
+    parser.add_argument("--runs", type=float, nargs="+", default=[1e4, 1e5, 1e6], help="of studies on a GPU")
+    parser.add_argument("--cores", type=float, default=1e5, help="runs on cores at most")
+    parser.add_argument("--only", nargs="+", default=list(IN_STEP), help="of the studies on a GPU")
+    parser.add_argument("--profile", type=float, default=0, help="runs of one block whose time is told by function")
+    given = parser.parse_args()
+    if not given.gpu:
+        for name in STUDIES:
+            report(name, given.scale)
+    for name in given.only if given.gpu else ():
+        if given.profile:
+            gpu_profile(name, int(given.profile))
+            host_profile(name, int(given.profile))
+        else:
+            gpu_report(name, [int(x) for x in given.runs], int(given.cores))

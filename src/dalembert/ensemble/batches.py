@@ -18,7 +18,7 @@ import numpy as np
 from dalembert.ensemble.distributions import NormalVariable
 from dalembert.ensemble.experiment import SystemExperiment, _is_maker, _named, single
 from dalembert.ensemble.keep import TAKEN, Keeper, column, of_state
-from dalembert.errors import DalembertError
+from dalembert.errors import DalembertError, ModelError
 from dalembert.model.named_state import configuration_of_names, velocity_of_names
 from dalembert.types import Array
 
@@ -94,8 +94,9 @@ class BatchPool:
             try:
                 system, q, v = experiment.at(single(job.design.draw(i, i + 1), 0))
                 return RunBatch(
-                    system, experiment.duration, q, v, {**experiment.options, "progress": False}, parameters, common
-                )
+                    system, experiment.duration, q, v, {**experiment.options, "progress": False}, parameters, common,
+                    "" if job.backend == "cpu" else job.backend,
+                )  # fmt: skip
             except UnsuitedError:
                 raise
             except Exception:
@@ -113,7 +114,7 @@ def pool_of(job: StudyJob) -> BatchPool | str:
     if not job.batches:
         return "run by run: batches=False"
     if not isinstance(job.experiment, SystemExperiment):
-        return "run by run: each run is a scene of its own"
+        return "run by run: each run is a scene of its own, whose model may be another"
     functions = [each.name for each in job.keep if each.function is not None]
     if functions:
         return f"run by run: keep {functions[0]!r} is a function of a run"
@@ -134,6 +135,20 @@ def route_of(job: StudyJob) -> str:
     return pool.reason
 
 
+def refusal(job: StudyJob) -> str:
+    """Return why a backend does not take a study, "" where it does: no run of it would go through the backend."""
+    route = route_of(job)
+    return "" if job.backend == "cpu" or route.startswith("compiled") else route.removeprefix("run by run: ")
+
+
+def refuse_backend(job: StudyJob, reason: str) -> None:
+    """Refuse a study that a backend does not take."""
+    if reason:
+        raise ModelError(
+            f"backend={job.backend!r} does not take this study: {reason}; leave backend= away: processors take it"
+        )
+
+
 def compiled_runs(
     job: StudyJob, values: Mapping[str, Array], wanted: Array
 ) -> Iterator[tuple[Array, FinishedRuns, RunBatch, dict[str, Array]]]:
@@ -141,6 +156,8 @@ def compiled_runs(
     pool = pool_of(job)
     batch = None if isinstance(pool, str) or not wanted.any() else pool.taken(job)
     if batch is None or isinstance(pool, str):
+        if wanted.any():
+            refuse_backend(job, refusal(job))  # of a worker: nothing goes another way without a word
         return
     experiment = job.experiment
     assert isinstance(experiment, SystemExperiment)
@@ -150,7 +167,8 @@ def compiled_runs(
         q, v = starts_of(experiment, batch.system, given)
         parameters = {name: given[name] for name in batch.names}
         numbers = batch.values(parameters, rows.size)[0]
-        for finished in batch.run(q, v, parameters, rows.size, experiment.project):
+        ends = all(keeper.take in ("first", "last") and keeper.times is None for keeper in job.keep)
+        for finished in batch.run(q, v, parameters, rows.size, experiment.project, ends):
             if finished.rows.size:
                 kept, good = kept_of_runs(batch, finished, job, numbers)
                 yield rows[finished.rows[good]], finished.chosen(good), batch, {n: x[good] for n, x in kept.items()}

@@ -64,6 +64,8 @@ class StudyJob:
         Whether every event is recorded, not their number alone.
     batches
         Whether runs go through compiled loops together where they can; the bits are the same either way.
+    backend
+        "cpu": processors; else the backend of kernels on which all runs of a block go in step with each other.
     """
 
     experiment: Experiment
@@ -75,6 +77,7 @@ class StudyJob:
     record_events: bool = False
     versions: dict[str, str] = field(default_factory=dict)
     batches: bool = True
+    backend: str = "cpu"
 
     @property
     def runs(self) -> int:
@@ -108,7 +111,8 @@ class RunColumns:
     Attributes
     ----------
     arrays
-        By name: status (N,), reason (N, REASON), end_time, event_count, steps (N,), inputs/..., kept/...
+        By name: status (N,), reason (N, REASON), end_time, event_count, steps (N,), inputs/..., kept/...; alone (N,),
+        whether `da.simulate` made the run, where the others went through another backend.
     events
         Rows of `EVENT_FIELDS`.
     """
@@ -130,6 +134,8 @@ def empty_arrays(job: StudyJob, count: int) -> dict[str, Array]:
         "end_time": np.full(count, np.nan), "event_count": np.zeros(count, np.int64),
         "steps": np.zeros(count, np.int64),
     }  # fmt: skip
+    if job.backend != "cpu":
+        arrays["alone"] = np.zeros(count, np.uint8)
     for name, variable in job.design.variables.items():
         arrays[f"inputs/{name}"] = np.full((count, *variable.shape), np.nan)
     for name, shape in job.shapes.items():
@@ -148,6 +154,8 @@ def compute(job: StudyJob, first: int, stop: int, lost: Sequence[int] = ()) -> R
     for rows, finished, batch, kept in compiled_runs(job, values, wanted) if job.shapes else ():
         _write_all(job, columns, rows, finished, batch, kept)
         wanted[rows] = False
+    if job.backend != "cpu":
+        columns.arrays["alone"][wanted] = 1
     for row in range(stop - first):
         i = first + row
         if not wanted[row] and i not in lost:

@@ -13,7 +13,18 @@ from typing import Any
 import numpy as np
 
 from dalembert.checks import one_number, whole_number
-from dalembert.ensemble.blocks import LOST, RunColumns, StudyJob, compute, packed, pilot_shapes, versions, with_shapes
+from dalembert.ensemble.batches import refusal, refuse_backend
+from dalembert.ensemble.blocks import (
+    LOST,
+    RunColumns,
+    StudyJob,
+    arrived,
+    compute,
+    packed,
+    pilot_shapes,
+    versions,
+    with_shapes,
+)
 from dalembert.ensemble.designs import Design, design_of
 from dalembert.ensemble.executors import BlockWorkers, Driver, ThreadWorkers, available_cores, workers_of
 from dalembert.ensemble.experiment import (
@@ -28,7 +39,8 @@ from dalembert.ensemble.keep import keepers, keepers_of
 from dalembert.ensemble.plan import StudyPlan, block_of, duration_words, pilot, safe_block
 from dalembert.ensemble.store import SCHEMA, StoredColumns, block_size, create, remove_partial
 from dalembert.ensemble.study import MemoryColumns, Study
-from dalembert.errors import ModelError
+from dalembert.errors import DalembertError, ModelError
+from dalembert.names import near_matches
 from dalembert.progress import ProgressBar
 
 MOST_IN_MEMORY = 2 * 2**30
@@ -85,6 +97,7 @@ class EnsembleCall:
         block: int | None = None,
         project: bool = False,
         batches: bool = True,
+        backend: str = "cpu",
         progress: bool | None = None,
         **options: Any,
     ) -> Study:
@@ -123,6 +136,9 @@ class EnsembleCall:
         batches
             False: every run by itself. By default runs go through compiled loops together where they can; the bits are
             the same, and `study.route` says which way was taken, and why.
+        backend
+            "cpu", or "cuda": all runs of a block go in step on a GPU, to the same tolerance and not to the same bits.
+            Smooth systems alone; others are refused with the reason.
 
         Returns
         -------
@@ -131,14 +147,16 @@ class EnsembleCall:
         """
         job = self.job(
             system, duration, q, v, runs=runs, seed=seed, parameters=parameters, design=design, keep=keep,
-            record_events=record_events, project=project, batches=batches, **options,
+            record_events=record_events, project=project, batches=batches,
+            backend=backend, **options,
         )  # fmt: skip
         return self.of(job, to=to, overwrite=overwrite, executor=executor, block=block, progress=progress)
 
     def job(
         self, system: Any, duration: float, q: Any = None, v: Any = None, *, runs: Any = None, seed: int = 0,
         parameters: Mapping[str, Any] | None = None, design: str = "random", keep: Any = None,
-        record_events: bool = False, project: bool = False, batches: bool = True, **options: Any,
+        record_events: bool = False, project: bool = False, batches: bool = True, backend: str = "cpu",
+        **options: Any,
     ) -> StudyJob:  # fmt: skip
         """Return the description of a study, checked; nothing is run."""
         for word in ("file", "on_step"):
@@ -146,25 +164,24 @@ class EnsembleCall:
                 raise ModelError(f"{word}= is for one run: study.rerun(i) gives one")
         device = options.pop("device", "cpu")
         if device != "cpu":
-            raise ModelError(
-                f"device={device!r}: studies run on processors; steps adapt to each run, which a GPU takes in lockstep "
-                'alone. compile(..., backend="cuda") evaluates batches of states there'
-            )
+            raise ModelError(f'device={device!r}: studies say where they run by backend=: "cpu", or "cuda" for a GPU')
+        checked_backend(backend, batches)
         fixed_q, of_q = split_start(q, "q", system)
         fixed_v, of_v = split_start(v, "v", system)
         fixed, varying = split_parameters(parameters)
         experiment = SystemExperiment(system, duration, fixed_q, fixed_v, fixed, project, options)
         job = study_job(experiment, of_q | of_v | varying, runs, seed, design, keep, record_events)
-        return replace(job, batches=bool(batches))
+        return replace(job, batches=bool(batches), backend=backend)
 
     def of(
         self, job: StudyJob, *, to: Any = None, overwrite: bool = False, executor: Any = None, block: Any = None,
         progress: bool | None = None,
     ) -> Study:  # fmt: skip
         """Run a study that is described."""
-        workers = workers_of(executor)
+        workers = workers_of(executor, job.backend)
         try:
             job = replace(job, versions=versions(), store=store_path(to))
+            job = on_device(job, workers)
             if block is not None and whole_number(block, "block") < 1:
                 raise ModelError(f"block={block!r}: a block has at least one run")
             job, size = piloted(job, workers, None if block is None else whole_number(block, "block"))
@@ -178,17 +195,31 @@ class EnsembleCall:
             workers.close()
 
     @staticmethod
-    def resume(path: str | Path, executor: Any = None, progress: bool | None = None, **given: Any) -> Study:
+    def resume(
+        path: str | Path,
+        executor: Any = None,
+        progress: bool | None = None,
+        *,
+        backend: str | None = None,
+        **given: Any,
+    ) -> Study:
         """Compute what is missing in a store, and return the study.
 
         Parameters
         ----------
+        backend
+            That of the store, which another one would mix with runs of other bits.
         given
             What a store cannot hold since it is code: `keep=` (functions), `system=` (matrices, a function that makes
             systems), `force=`, `events=`, ...; the error names it. A run that is done is made again with it, and must
             have the bits that it had.
         """
         study = EnsembleCall.open(path, **given)
+        if backend not in (None, study.job.backend):
+            raise ModelError(
+                f"{path} was begun with backend={study.job.backend!r}, and runs of backend={backend!r} would not have "
+                "the same bits; leave it out, the store holds it"
+            )
         if isinstance(study.job.experiment, StoredExperiment):
             raise ModelError(study.job.experiment.reason)
         here, then = versions(), study.job.versions
@@ -202,9 +233,11 @@ class EnsembleCall:
             return study
         if given:
             refuse_other(study)
-        workers = workers_of(executor)
+        workers = workers_of(executor, study.job.backend)
         try:
-            return drive(study.job, workers, missing, progress)
+            job = on_device(study.job, workers)
+            refuse_other_device(study.job, job)
+            return drive(job, workers, missing, progress)
         finally:
             workers.close()
 
@@ -223,7 +256,8 @@ class EnsembleCall:
         Parameters
         ----------
         runs, cores, price
-            Of the study that is planned: how many runs on how many cores, money per core and hour.
+            Of the study that is planned: how many runs on how many cores, money per core and hour. With
+            `backend="cuda"` they are devices, one by default.
         pilots
             Runs that are timed here.
         options
@@ -231,7 +265,8 @@ class EnsembleCall:
         """
         for word in ("to", "overwrite", "executor", "block", "progress"):  # what a plan is made for, and does not use
             options.pop(word, None)
-        cores = available_cores() if cores is None else whole_number(cores, "cores")
+        usual = available_cores() if options.get("backend", "cpu") == "cpu" else 1
+        cores = usual if cores is None else whole_number(cores, "cores")
         if cores < 1:
             raise ModelError(f"cores={cores}: at least one is needed")
         job = self.job(system, duration, q, v, runs=runs, **options)
@@ -253,6 +288,59 @@ def study_job(
         raise ModelError(f"seed={seed!r} must not be negative")
     points = Design.of(design, int(seed), count, variables)
     return StudyJob(experiment, points, keepers(keep), record_events=bool(record_events))
+
+
+BACKENDS = ("cpu", "cuda")
+"""Where studies run."""
+
+
+def checked_backend(backend: Any, batches: bool = True) -> None:
+    """Refuse a backend that there is not."""
+    if backend not in BACKENDS:
+        known = ", ".join(map(repr, BACKENDS))
+        raise ModelError(f"backend={backend!r}: studies run on {known}", near=near_matches(str(backend), BACKENDS))
+    if backend != "cpu" and not batches:
+        raise ModelError(f"backend={backend!r} takes runs together: batches=False is for processors")
+
+
+def on_device(job: StudyJob, workers: BlockWorkers) -> StudyJob:
+    """Return the job with the versions of its backend; refuse one that the workers' devices do not take."""
+    if job.backend == "cpu":
+        return job
+    if workers.remote:
+        survived, found = workers.alone(device_of, packed(job))
+        reason, words = found if survived else ("a worker died that looked at it", {})
+    else:
+        words = device_versions(job.backend)
+        reason = refusal(job)
+    refuse_backend(job, reason)
+    return replace(job, versions=job.versions | words)
+
+
+def device_versions(backend: str) -> dict[str, str]:
+    """Return the versions of what compiles for a device; where there is none, this is said."""
+    from dalembert.simulate.batch.lanes import compiler_versions
+
+    return compiler_versions(backend)
+
+
+def device_of(job: StudyJob | bytes) -> tuple[str, dict[str, str]]:
+    """Return why a worker's device does not take a study, and the versions that are there."""
+    job = arrived(job)
+    try:
+        return refusal(job), device_versions(job.backend)
+    except DalembertError as error:
+        return str(error), {}
+
+
+def refuse_other_device(then: StudyJob, now: StudyJob) -> None:
+    """Refuse to go on with another version of what compiles for the device."""
+    other = [f"{name} {now.versions[name]} instead of {x}" for name, x in then.versions.items()
+             if now.versions[name] != x]  # fmt: skip
+    if other:
+        raise ModelError(
+            f"{then.store} was begun with other versions: {', '.join(other)}; runs of both would not have the same bits"
+        )
 
 
 def store_path(to: Any) -> str:
@@ -322,7 +410,7 @@ def described(job: StudyJob) -> dict[str, Any]:
         "schema": SCHEMA, "versions": job.versions, "block": job.block, "record_events": job.record_events,
         "design": job.design.described(), "keep": [keeper.described() for keeper in job.keep],
         "shapes": {name: list(shape) for name, shape in job.shapes.items()},
-        "experiment": job.experiment.described(), "kind": type(job.experiment).__name__,
+        "experiment": job.experiment.described(), "kind": type(job.experiment).__name__, "backend": job.backend,
     }  # fmt: skip
 
 
@@ -339,7 +427,7 @@ def job_of_description(data: Mapping[str, Any], store: str, given: Mapping[str, 
     return StudyJob(
         experiment, design_of(data["design"], functions), keepers_of(data["keep"], given.get("keep")),
         {name: tuple(shape) for name, shape in data["shapes"].items()}, int(data["block"]), store,
-        bool(data["record_events"]), dict(data["versions"]),
+        bool(data["record_events"]), dict(data["versions"]), backend=data.get("backend", "cpu"),
     )  # fmt: skip
 
 

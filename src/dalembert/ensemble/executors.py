@@ -272,10 +272,13 @@ def _unreachable(error: BaseException) -> WorkersLostError:
     )
 
 
-def workers_of(executor: Any) -> BlockWorkers:
-    """Return workers for what a user gave: None (threads), a number (processes), an executor, a client of Dask."""
+def workers_of(executor: Any, backend: str = "cpu") -> BlockWorkers:
+    """Return workers for what a user gave: None (threads), a number (processes), an executor, a client of Dask.
+
+    On a device one thread hands it work: blocks of several would take turns there.
+    """
     if executor is None:
-        return ThreadWorkers(available_cores())
+        return ThreadWorkers(available_cores() if backend == "cpu" else 1)
     if isinstance(executor, bool):
         raise ModelError(f"executor={executor!r}: give None (threads), a number of processes, or an executor")
     if isinstance(executor, int):

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from dalembert.ensemble.batches import route_of
+from dalembert.ensemble.batches import refusal, refuse_backend, route_of
 from dalembert.ensemble.blocks import StudyJob, arrived, compute, empty_arrays, with_shapes
 
 TARGET = 10.0
@@ -35,8 +35,8 @@ FEW = 64
 GUESS = 1.0
 """Seconds of a run that cannot be timed."""
 
-PIECE = 0.02
-"""Seconds of a piece of compiled runs that is timed."""
+PIECE, PIECE_IN_STEP = 0.02, 0.5
+"""Seconds of a piece of compiled runs that is timed; the second where all runs go in step, and few cost as many."""
 
 
 UNITS = ((86400.0, "d"), (3600.0, "h"), (60.0, "min"), (1.0, "s"))
@@ -60,11 +60,12 @@ def timed(job: StudyJob, pieces: int) -> tuple[int, list[float], Counter[str]]:
 
     Code is there after the pilot run. A piece is one run, or as many as take `PIECE` seconds in compiled loops.
     """
+    enough, pieces = (PIECE, pieces) if job.backend == "cpu" else (PIECE_IN_STEP, min(pieces, TIMED))
     together = route_of(job).startswith("compiled")
     size = min(FEW, job.runs) if together else 1
     seconds = [_seconds(job, 0, size)[0] for _ in range(2 if together else 1)][-1]  # loops are loaded by the first
-    while together and seconds < PIECE and size < job.runs:
-        size = min(job.runs, max(2 * size, min(8 * size, int(size * PIECE / max(seconds, 1e-9)) + 1)))
+    while together and seconds < enough and size < job.runs:
+        size = min(job.runs, max(2 * size, min(8 * size, int(size * enough / max(seconds, 1e-9)) + 1)))
         seconds = _seconds(job, 0, size)[0]
     found, counts = [], Counter[str]()
     for k in range(max(1, min(pieces, job.runs // size))):
@@ -83,17 +84,18 @@ def _seconds(job: StudyJob, first: int, stop: int) -> tuple[float, Counter[str]]
 def block_of(job: StudyJob | bytes, workers: int) -> int:
     """Return the runs of a block, from the time of some runs."""
     job = arrived(job)
-    return _block(float(np.mean(timed(job, TIMED)[1])), job.runs, workers)
+    return _block(job, float(np.mean(timed(job, TIMED)[1])), workers)
 
 
 def safe_block(job: StudyJob, workers: int) -> int:
     """Return the runs of a block where runs that are timed kill their worker."""
-    return _block(GUESS, job.runs, workers)
+    return _block(job, GUESS, workers)
 
 
-def _block(seconds: float, runs: int, workers: int) -> int:
-    size = min(int(TARGET / max(seconds, 1e-9)), -(-runs // (PER_WORKER * workers)))
-    return max(1, size, -(-runs // MOST_BLOCKS))
+def _block(job: StudyJob, seconds: float, workers: int) -> int:
+    each = PER_WORKER if job.backend == "cpu" else 1  # in step few runs take as long as many
+    size = min(int(TARGET / max(seconds, 1e-9)), -(-job.runs // (each * workers)))
+    return max(1, size, -(-job.runs // MOST_BLOCKS))
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,8 @@ class StudyPlan:
         For all core hours.
     route
         How runs are made, and why.
+    backend
+        Of the study: cores are devices where it is not "cpu".
     """
 
     runs: int
@@ -136,13 +140,20 @@ class StudyPlan:
     failed: int
     price: float
     route: str = ""
+    backend: str = "cpu"
+
+    @property
+    def unit(self) -> str:
+        """What hours are counted of."""
+        return "core" if self.backend == "cpu" else "device"
 
     def __str__(self) -> str:
         error = self.spread / np.sqrt(self.pilots) / max(self.seconds_per_run, 1e-300)
         known = f"+- {error:.0%}, " if np.isfinite(error) else ""
+        several = f"{self.cores} {self.unit}{'s' * (self.cores > 1)}"
         lines = [
-            f"{self.runs:.4g} runs on {self.cores} cores: {duration_words(self.wall_seconds)}, "
-            f"{self.core_hours:.3g} core hours, {self.bytes / 1e9:.3g} GB",
+            f"{self.runs:.4g} runs on {several}: {duration_words(self.wall_seconds)}, "
+            f"{self.core_hours:.3g} {self.unit} hours, {self.bytes / 1e9:.3g} GB",
             f"  {1e3 * self.seconds_per_run:.3g} ms a run ({known}{self.pilots} pilot runs, {self.failed} "
             f"without an answer); first run {self.start:.2g} s",
             f"  {self.blocks} blocks of {self.block} runs; {self.route}",
@@ -153,15 +164,16 @@ class StudyPlan:
 def pilot(job: StudyJob, pilots: int, cores: int, price: float) -> StudyPlan:
     """Return the plan of a study, from the times of its first runs."""
     begun = time.perf_counter()
+    refuse_backend(job, refusal(job))
     job = with_shapes(job)
     start = time.perf_counter() - begun
     size, times, counts = timed(job, max(2, pilots))
     s, runs = float(np.mean(times)), size * len(times)
     failed = runs - counts["completed"] - counts["event"]
     spread = float(np.std(times, ddof=1)) * np.sqrt(size) if len(times) > 1 else np.nan
-    block = _block(s, job.runs, cores)
+    block = _block(job, s, cores)
     hours = job.runs * s / 3600.0
     return StudyPlan(
         job.runs, cores, runs, s, spread, start, start + job.runs * s / cores, hours, job.runs * bytes_per_run(job),
-        block, -(-job.runs // block), failed, price * hours, route_of(job),
+        block, -(-job.runs // block), failed, price * hours, route_of(job), job.backend,
     )  # fmt: skip

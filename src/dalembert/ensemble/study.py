@@ -102,10 +102,19 @@ class Study:
 
     @property
     def route(self) -> str:
-        """How the runs are made: "compiled: ...", or "run by run: ..." with the reason."""
-        from dalembert.ensemble.batches import route_of
+        """How the runs are made: "compiled: ...", or "run by run: ..." with the reason.
 
-        return route_of(self.job)
+        Of another backend than "cpu" also how many of them were left to `da.simulate`.
+        """
+        from dalembert.ensemble.batches import refusal, route_of
+
+        if self.job.backend == "cpu":
+            return route_of(self.job)
+        reason = refusal(self.job)
+        missing = f"compiled for backend {self.job.backend!r}, which is not here: {reason}"
+        words = missing if reason else route_of(self.job)
+        alone = int(np.sum(self._columns["alone"]))
+        return f"{words}; {alone} of {self.runs} runs were made alone, by da.simulate on a processor"
 
     @property
     def description(self) -> dict[str, Any]:

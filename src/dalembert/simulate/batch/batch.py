@@ -14,7 +14,7 @@ import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import SimpleNamespace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -35,6 +35,9 @@ from dalembert.simulate.time_methods import LONG, LOOSE, STIFF
 from dalembert.simulate.trajectory import Counts, Trajectory, columns_of, interpolated
 from dalembert.simulate.witness import JUMP, MOST_SAMPLES, ONE_STEP, SAFE, _damped, broken_balance, step_tolerance
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.simulate.steppers.explicit import Explicit
 
 BUFFER = 2**25
 """Bytes of the samples that are kept before they are looked at."""
@@ -108,22 +111,32 @@ class RunBatch:
         Whether all runs start at the same configuration.
     options
         Of `da.simulate`.
+    lanes
+        Backend of the kernels on which all runs go in step with each other (`lanes.py`); "": the loops of a single run,
+        run after run.
     """
 
     def __init__(
         self, system: Any, duration: float, q: Any, v: Any, options: Mapping[str, Any],
-        parameters: Sequence[str] = (), common_q: bool = False,
+        parameters: Sequence[str] = (), common_q: bool = False, lanes: str = "",
     ) -> None:  # fmt: skip
         session = session_of(system, duration, q, v, **options)
         if session is None:
             raise UnsuitedError("the system goes in implicit form")
         self.session, self.system, self.names = session, session.system, tuple(parameters)
-        self.common = common_q and not parameters
+        self.common, self.lanes = common_q and not parameters, lanes
         self.asked = options.get("method", "auto") != "auto"
         self._refuse_python()
         self.places = self._parameter_places()
         with_contacts = session.settings.method == "hybrid"
-        self.runner = ContactRunner(self) if with_contacts else SmoothRunner(self)
+        if lanes:
+            if with_contacts:
+                raise UnsuitedError("contacts end steps at each run's own events")
+            from dalembert.simulate.batch.lanes import LaneRunner
+
+            self.runner: Any = LaneRunner(self, lanes)
+        else:
+            self.runner = ContactRunner(self) if with_contacts else SmoothRunner(self)
 
     def _refuse_python(self) -> None:
         """Refuse runs that come back to Python on their way, or whose model is not that of the first run."""
@@ -170,7 +183,8 @@ class RunBatch:
     def reason(self) -> str:
         """How these runs are made, in words."""
         s = self.session.settings
-        return f"compiled: {s.method}, {s.reason}"
+        where = f", all runs in step, backend {self.lanes!r}" if self.lanes else ""
+        return f"compiled{where}: {s.method}, {s.reason}"
 
     # --- parameters ---------------------------------------------------------------------------------------------
 
@@ -246,13 +260,22 @@ class RunBatch:
 
     # --- runs ---------------------------------------------------------------------------------------------------
 
-    def run(self, q: Any, v: Any, values: Mapping[str, Array], count: int, project: bool) -> Iterator[FinishedRuns]:
-        """Make N runs; yield those that reached their end and plainly kept what a single run is asked for."""
+    def run(
+        self, q: Any, v: Any, values: Mapping[str, Array], count: int, project: bool, ends: bool = False
+    ) -> Iterator[FinishedRuns]:
+        """Make N runs; yield those that reached their end and plainly kept what a single run is asked for.
+
+        `ends`: of the samples the first and the last are wanted alone, if that is less work.
+        """
         numbers, sound = self.values(values, count)
         q, v, good = self.starts(q, v, numbers, project, count)
         s = self.session.settings
         verdict = np.where(good & sound, WAITING, ALONE).astype(np.int64)
         starts = Starts(q, v, np.full(count, s.start), np.full(count, s.end), numbers)
+        if self.lanes:  # these have looked at the balance themselves, at every step
+            for finished in self.runner.run(starts, verdict, ends=ends and not self.session.ignored):
+                yield finished.chosen(~self._simplified(finished))
+            return
         for finished in self.runner.run(starts, verdict):
             good = self._plainly_balanced(finished, numbers) & ~self._simplified(finished)
             yield finished.chosen(good)
@@ -377,24 +400,31 @@ def _argmax(x: Array, f: FinishedRuns) -> Array:
 # What drives the loops: memory of one run, and samples of many.
 
 
+def smooth_stepper(batch: RunBatch) -> Explicit:
+    """Return the explicit stepper of a batch; refuse runs that its loops cannot make together."""
+    from dalembert.simulate.steppers.explicit import Explicit
+
+    s = batch.session
+    if s.settings.method not in ("dop853", "dopri5", "rk4"):
+        raise UnsuitedError(f"method {s.settings.method!r} has no loop over runs")
+    steps = 0.0 if s.settings.step is None else s.settings.duration / s.settings.step
+    if not batch.asked and s.settings.rtol >= LOOSE and steps >= LONG:
+        raise UnsuitedError("whether symplectic steps are taken depends on the start")
+    e, m = Explicit(s), s.system
+    if e.callbacks.addresses or e.codes.python:
+        raise UnsuitedError("Python functions are called at every stage")
+    if m.names and e.codes.carries and not batch.common:
+        raise UnsuitedError("redundant rows are scaled where each run starts")
+    return e
+
+
 class SmoothRunner:
     """Explicit steps on the constraint manifold."""
 
     def __init__(self, batch: RunBatch) -> None:
-        from dalembert.simulate.steppers.explicit import Explicit
-
         s = batch.session
-        if s.settings.method not in ("dop853", "dopri5", "rk4"):
-            raise UnsuitedError(f"method {s.settings.method!r} has no loop over runs")
-        steps = 0.0 if s.settings.step is None else s.settings.duration / s.settings.step
-        if not batch.asked and s.settings.rtol >= LOOSE and steps >= LONG:
-            raise UnsuitedError("whether symplectic steps are taken depends on the start")
-        self.batch, self.stepper = batch, Explicit(s)
+        self.batch, self.stepper = batch, smooth_stepper(batch)
         e, m = self.stepper, s.system
-        if e.callbacks.addresses or e.codes.python:
-            raise UnsuitedError("Python functions are called at every stage")
-        if m.names and e.codes.carries and not batch.common:
-            raise UnsuitedError("redundant rows are scaled where each run starts")
         self.first = 2 + s.controller.symbols.numel()
         sizes = {"t": 0, "q": m.nq, "v": m.nv, "acceleration": m.nv, "multipliers": len(m.names), "work": 0, "step": 0}
         rows = buffer_rows(8 * (4 + sum(sizes.values())))

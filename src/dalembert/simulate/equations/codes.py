@@ -237,6 +237,11 @@ class MechanismForm:
         """Return the power of the joint forces."""
         return ca.dot(tau, v)
 
+    def energies(self, q: ca.SX, v: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Return kinetic and potential energy, and what changes by the work of forces: their sum."""
+        kinetic, potential = self._of("energy", p, q, v)
+        return kinetic, potential, kinetic + potential
+
     def at(self, what: str, q: ca.SX, v: ca.SX, t: ca.SX, p: ca.SX) -> ca.SX:
         """Return a matrix or the rows at expressions."""
         match what:

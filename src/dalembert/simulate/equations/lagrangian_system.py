@@ -283,6 +283,16 @@ class LagrangianSystem(VectorSystem):
         """Return the power of all forces without a potential."""
         return ca.dot(tau + self.at("applied", q, v, t, p), v)
 
+    def energies(self, q: ca.SX, v: ca.SX, p: ca.SX) -> tuple[ca.SX, ca.SX, ca.SX]:
+        """Return T, V and v dT/dv - T + V, where neither depends on time."""
+        s, e = self, self.expressions
+        h = ca.dot(s.v, ca.gradient(e.kinetic, s.v)) - e.kinetic + e.potential
+        kinetic, potential, h = _function(
+            "energies", (s.q, s.v, s.parameters), {"kinetic": e.kinetic, "potential": e.potential, "h": h},
+            ("q", "v", "parameters"),
+        )(q, v, *((p,) if s.parameters.numel() else ()))  # fmt: skip
+        return kinetic, potential, h
+
     def traced(self, what: str) -> ca.Function:
         """Return forward dynamics or a projection as a function of q, (v, tau,) t, parameters."""
         return memory_of(self.lagrangian, "time").get(what, lambda: _TRACES[what](self))
