@@ -96,7 +96,7 @@ class FunctionSource:
 
 def check_function(function: Any) -> None:
     """Refuse what is no CasADi function."""
-    if not hasattr(function, "unrolled") and not all(
+    if not hasattr(type(function), "unrolled") and not all(
         hasattr(function, name) for name in ("n_in", "n_out", "sparsity_in", "name")
     ):
         raise UnsupportedError(

@@ -105,7 +105,7 @@ DEEP = 1 << 30  # bytes of a stack, of which only what is used is taken
 SECOND_CACHE = 1 << 20  # where code and a block do not fit, what is fetched for a chunk serves several blocks
 CODE_BYTES = 16  # of an operation, with the loads and stores around it
 LONG_CODE, LONG_TILE = 32, 4
-COLUMN_CHUNK = 250  # operations: code and shared values stay in the first-level caches for all columns
+COLUMN_CHUNK = 180  # operations: code and shared values stay in the first-level caches for all columns
 TINY_OPERATIONS, TINY_LIVE = 150, 12  # what is evaluated on two registers at a time
 
 
