@@ -11,7 +11,7 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.model.requests import requests
+from dalembert.tree.requests import REQUESTS, SOLVES
 from tests.tree.contacts import GO2, PANDA, Robot
 from tests.tree.test_constrained_pinocchio import Oracle, end, states
 
@@ -20,7 +20,7 @@ CLOSE = 1e-10
 
 def traced(mechanism, what, **options):
     """Return a request as a function of numbers that gives its outputs by name; nothing is compiled."""
-    request = requests()[what]
+    request = next(request for request in (*REQUESTS, *SOLVES) if request.name == what)
     function = request.trace(mechanism, **{**request.options, **options})
 
     def call(*inputs):
@@ -295,12 +295,10 @@ def test_redundant_rows_of_a_moving_mechanism():
 
 def replace_frames(tree):
     """Return Go2 with two more places on the calf of its left front leg."""
-    from dalembert.model.mechanism.parts import Frame
-
     foot = tree.frame("FL_foot")
     places = {"beside": (0.03, 0.0, 0.02), "third": (0.0, 0.05, 0.0)}
     at = [
-        Frame(name, foot.body, foot.placement @ da.model.Placement(np.eye(3), np.array(p)))
+        da.model.Frame(name, foot.body, foot.placement @ da.model.Placement(np.eye(3), np.array(p)))
         for name, p in places.items()
     ]
     return replace(tree, frames=(*tree.frames, *at))
