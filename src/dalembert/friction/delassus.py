@@ -205,13 +205,13 @@ class Delassus:
         """
         load = self.f + self.W @ np.where(stick, 0.0, T)
         a, W = self._quickly_held(load, stick), self.W[:, stick]
-        found = np.full(W.shape[1], np.nan)
+        undetermined = np.full(W.shape[1], np.nan)
         if not np.isfinite(a).all():
-            return found
+            return undetermined
         needed = self.system.M @ a - load
         forces = np.linalg.lstsq(W, needed, rcond=DEPENDENT_COLUMN)[0]
         terms = np.abs(self.system.M) @ np.abs(a) + np.abs(load) + np.abs(W) @ np.abs(forces)
-        return forces if (np.abs(W @ forces - needed) <= 1e2 * HOLDS * terms).all() else found
+        return forces if (np.abs(W @ forces - needed) <= 1e2 * HOLDS * terms).all() else undetermined
 
     def _held_rows(self, stick: Array) -> tuple[Array, Array]:
         """Return the rows of constraints and sticking contacts, and what they drift."""

@@ -114,12 +114,12 @@ def cut(parent: Array, threads: int) -> list[tuple[int, int]]:
     heapq.heapify(largest_first)
     cuts: list[tuple[int, list[int]]] = []
     trunk, uncut = 0, 0  # bodies of the trunk; of the largest branch that cannot be cut
-    best, kept = np.inf, 0
+    best, count = np.inf, 0
     while True:
         largest = max(uncut, -largest_first[0][0] if largest_first else 0)
         cost = trunk + max(largest, (n - trunk) / threads) + OVERHANG * largest
         if cost < best:
-            best, kept = cost, len(cuts)
+            best, count = cost, len(cuts)
         if not largest_first or -largest_first[0][0] <= small or len(cuts) == MOST_CUTS:
             break
         bodies, begin = heapq.heappop(largest_first)
@@ -131,7 +131,7 @@ def cut(parent: Array, threads: int) -> list[tuple[int, int]]:
         trunk += -bodies - sum(size[c] for c in parts)
         for c in parts:
             heapq.heappush(largest_first, (-size[c], c))
-    return sorted(remaining(start, dict(cuts[:kept]), size))
+    return sorted(remaining(start, dict(cuts[:count]), size))
 
 
 def sizes(parent: Array) -> list[int]:

@@ -74,13 +74,13 @@ class Sweep:
     def rows(self) -> tuple[SweepRow, ...]:
         """All runs."""
         s = self.study
-        inputs, kept = ({name: s[name] for name in names} for names in (s.inputs, s.kept))
+        inputs, measures = ({name: s[name] for name in names} for names in (s.inputs, s.kept))
         status, events, failed = s.status, s["event_count"], set(s.failed.tolist())
         return tuple(
             SweepRow(
                 {name: float(rows[i]) for name, rows in inputs.items()},
                 str(status[i]),
-                {name: float(rows[i]) for name, rows in kept.items() if status[i] != "refused"},
+                {name: float(rows[i]) for name, rows in measures.items() if status[i] != "refused"},
                 int(events[i]),
                 s.reason(i).split("\n")[0] if i in failed else "",
             )
@@ -121,8 +121,8 @@ def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, Stu
     table = scene.content.sweep
     if given is None and (table is None or not table.parameters):
         words = "there is no [sweep.parameters] in this scene, and no parameter was given to sweep over"
-        known = ", ".join(scene.content.parameters)
-        advice = f"--over NAME=FIRST:LAST:COUNT with one of {known}" if known else NO_PARAMETERS
+        parameters = ", ".join(scene.content.parameters)
+        advice = f"--over NAME=FIRST:LAST:COUNT with one of {parameters}" if parameters else NO_PARAMETERS
         raise ModelError(f"{words}; {advice}", scene.path)
     values: Mapping[str, Any] = given if given is not None else table.parameters if table is not None else {}
     inputs: dict[str, StudyInput] = {}
@@ -221,11 +221,11 @@ def resume_sweep(
         raise ModelError(f"{path} is the store of another scene, or of one that was changed since: choose another -o")
     stored = study.job.design
     variables = stored.variables if given is None else swept(scene, given)
-    asked = Design.of(
+    description = Design.of(
         stored.kind if design is None else design, stored.seed if seed is None else seed,
         stored.runs if runs is None else runs, variables,
     ).described()  # fmt: skip
-    other = [word for word, then in stored.described().items() if asked[word] != then]
+    other = [key for key, then in stored.described().items() if description[key] != then]
     if other:
         raise ModelError(f"{path} was begun with other {', '.join(other)}: choose another -o, or leave them out")
     return Sweep(scene, ensemble.resume(path, executor, progress, experiment=experiment))

@@ -354,7 +354,7 @@ class Trajectory:
                 closing.time for closing in closed if closing.contact == rest.contact and closing.time <= rest.time
             ]
             last |= {max(times): rest.contact} if times else {}
-        found = []
+        impacts = []
         for row in np.flatnonzero(self.samples["impact"][:, 2] > 0.0):
             parts, t = self.samples["impulses"][row].reshape(-1, 3), float(self.t[row])
             impulses = {name: part for name, part in zip(self.contacts, parts, strict=True) if part.any()}
@@ -363,10 +363,10 @@ class Trajectory:
             if impulses or t in struck:
                 verdict = Status(int(status))
                 wrenches = partial(self._joint_impulses, int(row), impulses)
-                found.append(
+                impacts.append(
                     ImpactRecord(t, impulses, momentum, laws, before, after, heat, verdict, t in last, wrenches)
                 )
-        return tuple(found)
+        return tuple(impacts)
 
     def _joint_impulses(self, row: int, impulses: dict[str, Array]) -> JointForces:
         from dalembert.simulate.joint_forces import joint_impulses_of_impact

@@ -243,9 +243,9 @@ class Builder:
         what = f"joint {name!r}"
         if isinstance(kind, str) and kind in OTHER_JOINTS:
             raise ModelError(f"there is no kind of joint {kind!r}", source, (OTHER_JOINTS[kind],), subject=kind)
-        known = lookup(kind, KINDS, "kind of joint", source)
+        formulas = lookup(kind, KINDS, "kind of joint", source)
         values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
-        vectors = {word: per_velocity(value, known.nv, f"{word} of {what}", source) for word, value in values.items()}
+        vectors = {key: per_velocity(value, formulas.nv, f"{key} of {what}", source) for key, value in values.items()}
         joint = Joint(
             name=name,
             kind=kind,
@@ -256,7 +256,7 @@ class Builder:
             axis=unit_axis(axis, f"the axis of {what}", source),
             axis2=unit_axis(axis2, f"the second axis of {what}", source),
             pitch=finite(pitch, f"the pitch of {what}", source),
-            limits=make_limits(limits, known.nv, what, source),
+            limits=make_limits(limits, formulas.nv, what, source),
             source=source,
             **vectors,
         )

@@ -186,8 +186,8 @@ class JointForces(Mapping[str, JointForce]):
     @property
     def not_unique(self) -> dict[str, tuple[str, ...]]:
         """Per joint that has any, its components that the constraints leave open (in any sample of a batch)."""
-        answered = np.isfinite(self.wrenches).all(axis=(-2, -1), keepdims=True)
-        open_ones = np.asarray((~self.unique & answered).reshape(-1, *self.unique.shape[-2:]).any(axis=0))
+        valid = np.isfinite(self.wrenches).all(axis=(-2, -1), keepdims=True)
+        open_ones = np.asarray((~self.unique & valid).reshape(-1, *self.unique.shape[-2:]).any(axis=0))
         named = zip(self.names, open_ones, strict=True)
         return {name: tuple(np.array(COMPONENTS)[row].tolist()) for name, row in named if row.any()}
 
@@ -230,8 +230,8 @@ class JointForces(Mapping[str, JointForce]):
             return self
         child, parent = self.rotations
         world = np.broadcast_to(np.eye(3), child.shape)
-        known = {"child": child, "parent": parent, "world": world}
-        turn = np.swapaxes(known[axes], -1, -2) @ known[self.axes]
+        rotations = {"child": child, "parent": parent, "world": world}
+        turn = np.swapaxes(rotations[axes], -1, -2) @ rotations[self.axes]
         family = turned(turn[..., None, :, :, :], self.family)
         parts = [turned(turn, x) for x in (self.wrenches, self.working)]
         unique = unique_components(family, self.noise, length_of(self.mechanism), self.contact_family)

@@ -617,8 +617,8 @@ class Mechanism:
 
         The one verdict of a mechanism, which all answers have: none is called ok.
         """
-        known = self.names and 0 < self.nv <= solve.LARGEST_SURVEYED
-        return self.generic_rank(None, 0.0).doubt if known else ""
+        surveyed = self.names and 0 < self.nv <= solve.LARGEST_SURVEYED
+        return self.generic_rank(None, 0.0).doubt if surveyed else ""
 
     @property
     def rows_between_frames(self) -> list[tuple[Array, bool]]:

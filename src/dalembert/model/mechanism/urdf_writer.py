@@ -138,8 +138,8 @@ class UrdfText:
 
     def _comment(self) -> list[str]:
         """Return what the file does not say, or not in plain URDF."""
-        told = [f"not said: {text}" for text in self.left_out] + [f"beyond URDF: {text}" for text in self.added]
-        return [f"<!-- {text.replace('--', '- -')} -->" for text in told]
+        comments = [f"not said: {text}" for text in self.left_out] + [f"beyond URDF: {text}" for text in self.added]
+        return [f"<!-- {text.replace('--', '- -')} -->" for text in comments]
 
     def _open(self, part: str) -> None:
         self.left_out.append(part)

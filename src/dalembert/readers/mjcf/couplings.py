@@ -32,12 +32,14 @@ def add_equalities(compiled: CompiledModel) -> None:
     }
     for i in range(model.neq):
         kind, label = int(model.eq_type[i]), model.equality(i).name
-        word = kinds(kind).name.removeprefix("mjEQ_").lower()
-        name = draft.new_name("equality", label or f"{word}_{i}")
+        relation = kinds(kind).name.removeprefix("mjEQ_").lower()
+        name = draft.new_name("equality", label or f"{relation}_{i}")
         if not model.eq_active0[i] or compiled.disabled("mjDSBL_EQUALITY", "mjDSBL_CONSTRAINT"):
-            draft.notes.append(f"left out: equality {name!r} ({word}), which the file switches off")
+            draft.notes.append(f"left out: equality {name!r} ({relation}), which the file switches off")
         elif kind not in adders or not adders[kind](compiled, i, name):
-            draft.notes.append(f"left out: equality {name!r} ({word}), which is not a linear relation of coordinates")
+            draft.notes.append(
+                f"left out: equality {name!r} ({relation}), which is not a linear relation of coordinates"
+            )
 
 
 def _ends(compiled: CompiledModel, i: int) -> list[tuple[str, Placement]] | None:

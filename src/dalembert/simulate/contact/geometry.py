@@ -348,8 +348,8 @@ def refuse_penetration(names: Sequence[str], gaps: Array, levers: Any = 1.0) -> 
 
 def contact_size(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array) -> float:
     """Return the largest of links, shapes, places and gaps at the start, metres; zero where none is known."""
-    given = contacts if isinstance(contacts, Sequence) else [contacts]
-    shapes = [contact for contact in given if isinstance(contact, Contact)]
+    items = contacts if isinstance(contacts, Sequence) else [contacts]
+    shapes = [contact for contact in items if isinstance(contact, Contact)]
     if not shapes:
         return 0.0
     pairs = pairs_of(mechanism, shapes)

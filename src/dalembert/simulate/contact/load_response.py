@@ -57,12 +57,12 @@ class LoadResponse:
 
         That of a hinge is a couple, which adds to no force.
         """
-        motions, found = loop_motions(self.mechanism), {}
+        motions, sliders = loop_motions(self.mechanism), {}
         for k, i in enumerate(self.rubbing):
             along = self.contacts[i].along
             if isinstance(along, str) and along in motions and not motions[along].turns:
-                found[k] = motions[along]
-        return found
+                sliders[k] = motions[along]
+        return sliders
 
     def at(self, w: Any, closed: tuple[int, ...]) -> AffineLoads:
         """Return the functions at the engine's state, for the pairs that are closed."""

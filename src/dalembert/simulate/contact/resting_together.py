@@ -101,8 +101,8 @@ class RubbingTogether:
         if not several:
             return tau
         places = [self.loaded.index(int(L[p])) for p in several]
-        known = np.setdiff1d(np.arange(L.size), several)
-        F = F + np.einsum("ilc,l->ic", G[:, L[known]], tau[known])
+        others = np.setdiff1d(np.arange(L.size), several)
+        F = F + np.einsum("ilc,l->ic", G[:, L[others]], tau[others])
         of = L[several]
         tau[several], sure = friction_torques(signs[of], self.kinetic[of], F[places], G[np.ix_(np.array(places), of)])
         if not sure:
@@ -186,5 +186,5 @@ def least_parts(rows: Array, right: Array) -> Array:
     cost, one = np.append(np.zeros(n), 1.0), np.ones((n, 1))
     both = np.block([[np.eye(n), -one], [-np.eye(n), -one]])
     equal = np.column_stack([rows, np.zeros(len(rows))])
-    found = linprog(cost, both, np.zeros(2 * n), equal, right, bounds=(None, None), method="highs")
-    return np.asarray(found.x[:n])
+    optimum = linprog(cost, both, np.zeros(2 * n), equal, right, bounds=(None, None), method="highs")
+    return np.asarray(optimum.x[:n])

@@ -116,14 +116,14 @@ class Codes:
         key = ("simulate", form.content())
         own = system.cacheable
         law = controller.content
-        rate, word = (trace_terms, "terms") if self.carries else (trace_rate, "rate")
+        rate, quantity = (trace_terms, "terms") if self.carries else (trace_rate, "rate")
         self.kernels = {"move": _kernel((*key, "move"), lambda: trace_move(form), own)}
         if self.looped:
             self.kernels["chart"] = _kernel((*key, "chart"), lambda: trace_chart(form), own)
         if self.holonomic:
             self.kernels["shift"] = _kernel((*key, "along"), lambda: trace_along(form), own)
         if not self.python:
-            self.kernels["rate"] = _kernel((*key, word, law), lambda: rate(form, controller), own)
+            self.kernels["rate"] = _kernel((*key, quantity, law), lambda: rate(form, controller), own)
             self._compile_projections(key, own)
         self.events = 0
         if events is not None:

@@ -338,10 +338,10 @@ class FreeFrames(Kinematics):
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
         """Return a frame by name; rotation, position and velocity are symbols."""
-        known = self.world.frame(name, placement)
+        world_frame = self.world.frame(name, placement)
         R, p, V = (ca.SX.sym(letter, *shape) for letter, shape in (("R", (3, 3)), ("p", (3, 1)), ("V", (6, 1))))
-        free = replace(known, rotation=R, position=p, velocity=V)
-        self.frames.append((name, placement, free, known))
+        free = replace(world_frame, rotation=R, position=p, velocity=V)
+        self.frames.append((name, placement, free, world_frame))
         return free
 
 
@@ -468,12 +468,12 @@ def _joint_forces_by(
 
     mechanism, answer = setting.mechanism, forward_answer(setting, route)
     q, v, rows = setting.symbol("q"), setting.symbol("v"), setting.tree_rows.motion
-    lam, status, asked = list(answer.multipliers), answer.status, chosen(mechanism, joints)
+    lam, status, places = list(answer.multipliers), answer.status, chosen(mechanism, joints)
     state = Wrenches(mechanism, setting.tree, setting.posed, q, v, rows, lam)
     loads = LinkLoads(rows.motions, velocities(setting.posed, answer.acceleration), setting.load.links)
-    unique: list[Scalar] = [1.0] * (6 * len(asked))
+    unique: list[Scalar] = [1.0] * (6 * len(places))
     if not setting.needs.redundant:
-        table = state.table(loads, asked, axes)
+        table = state.table(loads, places, axes)
     else:
         everywhere = transmissions(mechanism)
         W = members.Loads(_flat(state.table(loads, everywhere, "child")), lam)
@@ -485,7 +485,7 @@ def _joint_forces_by(
             choice = members.chosen_member(setting, W, T, flexible)
             W, T, lam = choice.loads, choice.open, choice.loads.multipliers
             status = members.certified(setting, status, choice)
-        table, *turned = (_turned(state, each.wrenches, asked, axes) for each in (W, *T))
+        table, *turned = (_turned(state, each.wrenches, places, axes) for each in (W, *T))
         if T:
             unique = members.unique_here(setting, T, [_flat(each) for each in turned])
     outputs = {"joint_forces": table, "acceleration": answer.acceleration, "multipliers": lam, "status": [status]}

@@ -203,8 +203,8 @@ class Observed(Kinematics):
             n = vectors.add(n, cross(vector(place.position), f))
             ends.append((name, (f, n)))
             if link >= 0:
-                known = forces.get(link, (vectors.ZERO, vectors.ZERO))
-                forces[link] = vectors.add(known[0], f), vectors.add(known[1], n)
+                wrench = forces.get(link, (vectors.ZERO, vectors.ZERO))
+                forces[link] = vectors.add(wrench[0], f), vectors.add(wrench[1], n)
         return RowForce(forces, {}, drift, tuple(ends))
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
