@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from dalembert.simulate.time_methods import METHODS, choose, rubbing_contacts
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from dalembert.simulate.witness import broken_balance
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.simulate.storage.sink import FileSink
 
 # ----------------------------------------------------------------------------------------------------------------------
 # `da.simulate`: one entry for every kind of system.
@@ -318,13 +321,16 @@ RENAMED = {"torque": ("force",), "mechanism": ("system",), "t_eval": ("every",),
 """What other programs, and earlier versions, call an option."""
 
 
-def run_session(session: Session, file: Any = None, progress: bool | None = False) -> Trajectory:
-    """Drive a session to its end; keep what there is whatever happens."""
+def _sink_of(file: Any, session: Session) -> FileSink:
     from dalembert.simulate.storage.sink import FileSink
 
+    return file if isinstance(file, FileSink) else FileSink(file, session)
+
+
+def run_session(session: Session, file: Any = None, progress: bool | None = False) -> Trajectory:
+    """Drive a session to its end; keep what there is whatever happens."""
     session.controller.refuse_short_tables(session.settings.start, session.settings.end)
-    sink = file if file is None or isinstance(file, FileSink) else FileSink(file, session)
-    session.sink = sink
+    session.sink = sink = None if file is None else _sink_of(file, session)
     bar = None
     if progress is None or progress:
         s = session.settings

@@ -17,7 +17,6 @@ from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord, ImpactRecord
 from dalembert.simulate.limits import NO_STEP
 from dalembert.simulate.session import Session
-from dalembert.simulate.table import rate_name
 from dalembert.types import Array, Energy
 
 if TYPE_CHECKING:
@@ -404,6 +403,8 @@ class Trajectory:
 
     def _mechanical(self, name: str) -> Array | None:
         """Return a quantity of a mechanical system by name, or None."""
+        from dalembert.simulate.table import rate_name
+
         m, places = self.moving, {*self.configuration_names, *self._joints}
         base, _, rate = rate_name(name).rpartition(".")
         if name in m.names:

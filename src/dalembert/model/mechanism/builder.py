@@ -10,7 +10,6 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, advised
-from dalembert.model.constraints.all_rows import LOOP_OF_NAME, LOOPS
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import (
@@ -354,6 +353,8 @@ class Builder:
         A placement, here as in joints and frames, is a position (3,), a pair (rotation, position), a 4x4 matrix or a
         `dalembert.model.Placement`. `options` are further fields of the constraint: {"length": 0.3} of a "distance".
         """
+        from dalembert.model.constraints.all_rows import LOOP_OF_NAME, LOOPS
+
         if isinstance(kind, str) and kind not in LOOPS and kind in LOOP_OF_NAME:
             raise ModelError(f"there is no kind of loop {kind!r}", source, (LOOP_OF_NAME[kind],))
         lookup(kind, LOOPS, "kind of loop", source)
