@@ -201,10 +201,10 @@ class MjcfText:
                 self.left_out.append(f"constraint {constraint.label!r} ({constraint.kind})")
                 continue
             ends = []
-            for name, own in ((constraint.frame, constraint.placement), (constraint.other, constraint.at)):
+            for name, placement in ((constraint.frame, constraint.placement), (constraint.other, constraint.at)):
                 frame = m.frame(name) if name is not None else None
                 body, at = (m.ground, IDENTITY) if frame is None else (frame.body, frame.placement)
-                ends.append((body, at @ (own or IDENTITY)))
+                ends.append((body, at @ (placement or IDENTITY)))
             self._pair(constraint.label, kind, ends[0], ends[1], getattr(constraint, "axis", None))
         for coupling in m.couplings:
             self._coupling(coupling)

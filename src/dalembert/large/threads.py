@@ -90,12 +90,12 @@ class Branches:
         if len(ranges) == 1:
             chain = np.array_equal(parent, np.arange(-1, n - 1))
             return whole(n, "it is one chain" if chain else f"it has no two branches of {SMALLEST} bodies or more")
-        own = n - sum(end - begin for begin, end in ranges)
+        trunk_bodies = n - sum(end - begin for begin, end in ranges)
         tasks = grouped(ranges, PIECES * threads)
-        gain = n / (own + makespan([bodies for bodies, _, _ in tasks], threads))
+        gain = n / (trunk_bodies + makespan([bodies for bodies, _, _ in tasks], threads))
         if gain < LEAST_GAIN:
             return whole(n, f"its branches on {threads} threads would make it {gain:.2f} times as fast at best", gain)
-        trunk = f"carried by {own} of {n} bodies" if own else "side by side on the ground"
+        trunk = f"carried by {trunk_bodies} of {n} bodies" if trunk_bodies else "side by side on the ground"
         words = f"one state: {len(ranges)} branches on {threads} threads, {trunk}"
         return cls(np.array(ranges), tuple((first, last) for _, first, last in tasks), items(ranges, n), gain, words)
 

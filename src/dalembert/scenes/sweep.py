@@ -126,17 +126,17 @@ def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, Stu
         raise ModelError(f"{words}; {advice}", scene.path)
     values: Mapping[str, Any] = given if given is not None else table.parameters if table is not None else {}
     inputs: dict[str, StudyInput] = {}
-    for name, each in values.items():
+    for name, value in values.items():
         if given is None and scene.content.parameters:
             with scene.at("sweep", "parameters", name):
                 lookup(name, scene.content.parameters, "parameter")
         scene.with_parameters(**{name: 0.0})
-        if isinstance(each, RangeTable):
+        if isinstance(value, RangeTable):
             with scene.at("sweep", "parameters", name):
-                each = _in_file(each)
-        if isinstance(each, Sequence) and not len(each):
+                value = _in_file(value)
+        if isinstance(value, Sequence) and not len(value):
             raise ModelError(f"the sweep over {name!r} has no values", scene.source("sweep"))
-        inputs[name] = each if isinstance(each, StudyInput) else ListedVariable(rows=np.array(each, float))
+        inputs[name] = value if isinstance(value, StudyInput) else ListedVariable(rows=np.array(value, float))
     return inputs
 
 

@@ -85,7 +85,7 @@ def load_of_pair(m: Mechanism, q: Array, pair: ContactPair, force: Array) -> Con
         parent = m.frame(other.frame).body
     else:
         places = [_on_field(ground, pair.slot, c, ball.radius) for c in centre]
-        gap, normal = np.array([each[0] for each in places]), np.array([each[1] for each in places])
+        gap, normal = np.array([nearest[0] for nearest in places]), np.array([nearest[1] for nearest in places])
     place = centre - ball.radius * normal
     return ContactLoad(m.frame(ball.frame).body, parent, force, place, normal, gap, pair.friction)
 

@@ -148,7 +148,9 @@ def simulate(
 
 def session_of(system: Any, duration: float, q: Any = None, v: Any = None, **options: Any) -> Session | None:
     """Return the session that `simulate` drives with these arguments, not yet begun; None of a run in implicit form."""
-    defaults = {name: each.default for name, each in signature(simulate).parameters.items() if name not in STARTS}
+    defaults = {
+        name: parameter.default for name, parameter in signature(simulate).parameters.items() if name not in STARTS
+    }
     arguments = {name: options.pop(name, default) for name, default in defaults.items()}
     _refuse_friction(system, arguments["friction"])
     if kind_of(system) == "implicit" or arguments["known"] is not None:
@@ -293,7 +295,7 @@ def _refuse_unknown(system: Any, method: str, friction: bool, contacts: Any, opt
     made_with = rubbing if hasattr(system, "given") else ()
     if METHODS[method].no_contacts and (contacts is not None or made_with):
         names = f" of {', '.join(map(repr, made_with[:NAMED]))}" if made_with else ""
-        others = ", ".join(repr(name) for name, each in METHODS.items() if each.between_events)
+        others = ", ".join(repr(name) for name, entry in METHODS.items() if entry.between_events)
         raise ModelError(
             f"method={method!r} does not take the contacts{names}: {METHODS[method].no_contacts}; {others} go from "
             "event to event, 'moreau' steps over them"

@@ -145,9 +145,9 @@ def _dae(content: bytes, path: str) -> list[TriangleMesh]:
         for instance in node.all("instance_geometry"):
             geometry = ids.get(instance.attributes.get("url", "").lstrip("#"))
             bound = {
-                each.attributes.get("symbol", ""): each.attributes.get("target", "").lstrip("#")
-                for each in instance.walk()
-                if each.tag == "instance_material"
+                item.attributes.get("symbol", ""): item.attributes.get("target", "").lstrip("#")
+                for item in instance.walk()
+                if item.tag == "instance_material"
             }
             if geometry is not None:
                 meshes += [_moved(mesh, X) for mesh in _geometry(geometry, bound, ids)]

@@ -150,10 +150,10 @@ def write_external(kernel: Kernel, export: Export) -> Path:
                 f"{kind}_{name}_casadi", f"{name}_{kind}", derivative.inputs, outputs, derivative.outputs, n, blocks
             )
         )
-    includes = "\n".join(f'#include "{each}.h"' for each in (name, *(f"{name}_{kind}" for kind in derived)))
+    includes = "\n".join(f'#include "{stem}.h"' for stem in (name, *(f"{name}_{kind}" for kind in derived)))
     target = folder / f"{name}_casadi.c"
     target.write_text(HEAD.format(name=name, includes=includes) + "".join(texts) + "\n#ifdef __cplusplus\n}\n#endif\n")
-    sources = " ".join(f"{each}.c" for each in (name, *(f"{name}_{kind}" for kind in derived), f"{name}_casadi"))
+    sources = " ".join(f"{stem}.c" for stem in (name, *(f"{name}_{kind}" for kind in derived), f"{name}_casadi"))
     with export.cmake.open("a") as file:
         file.write(
             f"# What casadi.external loads.\nadd_library({name}_casadi SHARED {sources})\n"

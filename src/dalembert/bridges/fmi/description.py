@@ -88,10 +88,10 @@ def _units(mechanism: Mechanism) -> tuple[list[str], list[str]]:
     v: list[str] = []
     for joint in mechanism.joints:
         kind = KINDS[joint.kind]
-        own = ["rad" if angular else "m" for angular in kind.angular]
-        v += own
+        velocity_units = ["rad" if angular else "m" for angular in kind.angular]
+        v += velocity_units
         length = ["m"] * (kind.unit.start if kind.unit is not None else 0)
-        q += own if kind.nq == kind.nv else length + [""] * (kind.nq - len(length))
+        q += velocity_units if kind.nq == kind.nv else length + [""] * (kind.nq - len(length))
     return q, v
 
 

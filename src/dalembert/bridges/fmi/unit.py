@@ -245,10 +245,10 @@ def _write_sources(
     lines += ["#include <stddef.h>", *(f'#include "{name}.h"' for name in functions), ""]
     lines += [f"#define {macro} {value}" for macro, value in sizes.items()]
     (folder / "model.h").write_text("\n".join([*lines, "", "#endif", ""]))
-    own = ["runtime.c", f"fmi{version[0]}.c"]
-    for file in ("runtime.h", "common.h", *own):
+    runtime = ["runtime.c", f"fmi{version[0]}.c"]
+    for file in ("runtime.h", "common.h", *runtime):
         shutil.copyfile(HERE / file, folder / file)
-    return [*files, *own]
+    return [*files, *runtime]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -295,8 +295,8 @@ def _binaries(
     """Compile for every platform; without a list, for this one, and for Windows and Linux where Zig is installed."""
     if platforms is None:
         zig = importlib.util.find_spec("ziglang") is not None
-        own = native_platform()
-        platforms = tuple(dict.fromkeys(x for x in (own, *(("linux64", "win64") if zig else ())) if x))
+        host = native_platform()
+        platforms = tuple(dict.fromkeys(x for x in (host, *(("linux64", "win64") if zig else ())) if x))
     for platform in platforms:
         _check(platform, tuple(PLATFORMS), "platforms")
         three, two, ending, _ = PLATFORMS[platform]

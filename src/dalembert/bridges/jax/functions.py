@@ -100,16 +100,16 @@ class KernelPrimitive:
         if route == "callback":
             mlir.register_lowering(primitive, mlir.lower_fun(self._callback, multiple_results=True))
             return
-        own = "cuda" if kernel.backend == "cuda" else "cpu"
-        if own == "cuda":
+        device = "cuda" if kernel.backend == "cuda" else "cpu"
+        if device == "cuda":
             address, self.machine = cuda_handler(kernel)
         else:
             self.machine = handler(kernel)
             address = self.machine.address  # never freed: XLA keeps it
-        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="CUDA" if own == "cuda" else "cpu")
-        mlir.register_lowering(primitive, jax.ffi.ffi_lowering(name), platform=own)
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="CUDA" if device == "cuda" else "cpu")
+        mlir.register_lowering(primitive, jax.ffi.ffi_lowering(name), platform=device)
         for platform in PLATFORMS:
-            if platform != own:
+            if platform != device:
                 mlir.register_lowering(primitive, self._refuse, platform=platform)
 
     @classmethod

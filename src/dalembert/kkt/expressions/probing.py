@@ -49,7 +49,7 @@ def probe(
     """
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
     plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)
-    light = any(_small(one) > _small(two) for one, two in zip(plain.spectra, weighed.spectra, strict=True))
+    light = any(_small(s) > _small(w) for s, w in zip(plain.spectra, weighed.spectra, strict=True))
     massless = light or any(_spectrum(m)[0] < NEARLY_MASSLESS for m in M)
     conditioning = weighed if massless else plain
     heavy = _diagonals(conditioning.H).max(initial=0.0) or 1.0

@@ -441,7 +441,7 @@ class Builder:
             lookup(visual.body, {ground: None} | dict.fromkeys(self.bodies), "body (of a visual)", visual.source)
         for pose in self.poses.values():
             for joint, _ in pose.values:
-                lookup(joint, {each.name: None for each in ordered}, f"joint (of pose {pose.name!r})", pose.source)
+                lookup(joint, {part.name: None for part in ordered}, f"joint (of pose {pose.name!r})", pose.source)
         return Mechanism(
             name=self.name,
             bodies=tuple(self.bodies[joint.child] for joint in ordered),

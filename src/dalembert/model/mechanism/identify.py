@@ -153,15 +153,15 @@ def identify(
     scale = np.linalg.norm(columns, axis=0)
     Q, R = np.linalg.qr(columns / scale)
     change = np.linalg.solve(R, Q.T @ side) / scale
-    left = side - columns @ change
-    deviation = float(np.linalg.norm(left) / np.sqrt(freedom))
+    remainder = side - columns @ change
+    deviation = float(np.linalg.norm(remainder) / np.sqrt(freedom))
     inverse = np.linalg.inv(R) / scale[:, None]
     start = parameter_values(mechanism, terms)
     estimates = base.sums @ start + change
     nearest = _nearest(mechanism, W, side, start, consistent=consistent)
     covariance, fitted = deviation**2 * inverse @ inverse.T, _with(mechanism, nearest)
     exact = deviation * noise.max() <= ROUNDED * float(np.abs(force).max())
-    doubt = "" if mechanism.names or exact else _doubt(mechanism, left.reshape(v.shape), noise)
+    doubt = "" if mechanism.names or exact else _doubt(mechanism, remainder.reshape(v.shape), noise)
     return Identification(base, estimates, covariance, nearest, deviation, freedom, fitted, doubt)
 
 

@@ -276,7 +276,7 @@ class Search:
             fall = None if np.abs(e).max(initial=0.0) <= MET else self.falling(q, tasks, earlier)
             for way in () if fall is None else (ASIDE * fall, -ASIDE * fall):
                 trial = self.corrected(q, way, earlier, residual)
-                if trial is not None and (left := self.weighed(trial, tasks)[0]) @ left < e @ e:
+                if trial is not None and (after := self.weighed(trial, tasks)[0]) @ after < e @ e:
                     q, more = self.descend(trial, tasks, earlier)
                     steps += more
                     break
@@ -304,11 +304,11 @@ class Search:
             squares = [float(y @ y) for y in (self.weighed(end, tasks)[0] for end in ends if end is not None)]
             return (sum(squares) - 2 * float(e @ e)) / BENT**2
 
-        own = [bend(x) for x in still.T]
-        H = np.diag(own)
+        bends = [bend(x) for x in still.T]
+        H = np.diag(bends)
         for i in range(count):
             for j in range(i):
-                H[i, j] = H[j, i] = 0.5 * (bend(still[:, i] + still[:, j]) - own[i] - own[j])
+                H[i, j] = H[j, i] = 0.5 * (bend(still[:, i] + still[:, j]) - bends[i] - bends[j])
         if not count or not np.isfinite(H).all():
             return None
         curvatures, motions = np.linalg.eigh(H)

@@ -264,17 +264,17 @@ class JointForces(Mapping[str, JointForce]):
         T = np.where(unique_components(T, self.noise.reshape(count), length_of(m), pressing)[:, None], 0.0, T)
         basis = self.multiplier_family.reshape(count, r, len(m.names))
         z, free = chosen_members(m, W, T, (basis != 0.0).any(axis=2), flexible, held)
-        W, left = W + np.einsum("nr,nrkc->nkc", z, T), np.einsum("nrj,nrkc->njkc", free, T)
+        W, remaining = W + np.einsum("nr,nrkc->nkc", z, T), np.einsum("nrj,nrkc->njkc", free, T)
         lam = self.multipliers + np.einsum("nr,nrm->nm", z, basis).reshape(self.multipliers.shape)
         wide, of_contacts = free.shape[2], ((free != 0.0) & held[:, :, None]).any(axis=1)
-        several = bool(T[~held].any()), bool(left[~of_contacts].any())
-        left, basis = left.reshape(*shape, wide, k, 6), np.einsum("nrj,nrm->njm", free, basis)
+        several = bool(T[~held].any()), bool(remaining[~of_contacts].any())
+        remaining, basis = remaining.reshape(*shape, wide, k, 6), np.einsum("nrj,nrm->njm", free, basis)
         pressing = np.einsum("nrj,nrp->njp", free, pressing).reshape(*shape, wide, pressing.shape[2])
         solved = np.isfinite(W).all(axis=(-2, -1)).reshape(shape)[..., None, None]
         return replace(
-            child, wrenches=W.reshape(*shape, k, 6), multipliers=lam, family=left,
+            child, wrenches=W.reshape(*shape, k, 6), multipliers=lam, family=remaining,
             working=working_parts(m, self.q.reshape(count, m.nq), W).reshape(*shape, k, 6),
-            unique=unique_components(left, self.noise, length_of(m), pressing) & solved,
+            unique=unique_components(remaining, self.noise, length_of(m), pressing) & solved,
             multiplier_family=basis.reshape(*shape, wide, len(m.names)),
             held=of_contacts.reshape(*shape, wide),
             contact_family=pressing,

@@ -280,9 +280,9 @@ class InverseDynamics:
         if not all(np.isfinite(x).all() for x in (A, f)):
             return None
         samples = at.q[k][None], at.t[k][None]
-        rows, one = len(m.names), np.ones(1, dtype=bool)
-        rank = rows - int(multiplier_families(m, *samples, p, one, None).dimension[0]) if p.size else 0
-        whole = rows - int(multiplier_families(m, *samples, np.arange(m.nv), one, None).dimension[0])
+        rows, mask = len(m.names), np.ones(1, dtype=bool)
+        rank = rows - int(multiplier_families(m, *samples, p, mask, None).dimension[0]) if p.size else 0
+        whole = rows - int(multiplier_families(m, *samples, np.arange(m.nv), mask, None).dimension[0])
         U, s, Vt = np.linalg.svd(A[:, p].T)
         if rank and not s[rank - 1] > DOUBT * s[0]:  # eps / DOUBT: fewer than six digits
             return None

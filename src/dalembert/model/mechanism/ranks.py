@@ -272,9 +272,11 @@ class RankSolution(NamedTuple):
         a, lam = self.acceleration, self.multipliers
         if not (np.isfinite(a).all() and np.isfinite(lam).all() and self.distance > CLEAR * BUILT):
             return False
-        left, gap = np.abs(M @ a + A.T @ lam - force), np.abs(A @ a + drift)
+        imbalance, gap = np.abs(M @ a + A.T @ lam - force), np.abs(A @ a + drift)
         forces, rates = np.abs(M) @ np.abs(a) + np.abs(force), np.abs(A) @ np.abs(a) + np.abs(drift)
-        return bool((left <= BUILT * forces.max(initial=0.0)).all() and (gap <= BUILT * rates.max(initial=0.0)).all())
+        return bool(
+            (imbalance <= BUILT * forces.max(initial=0.0)).all() and (gap <= BUILT * rates.max(initial=0.0)).all()
+        )
 
 
 def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> tuple[Array, Array]:

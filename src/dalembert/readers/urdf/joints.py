@@ -271,11 +271,11 @@ def shortest_turn(a: Array, b: Array) -> Array:
 def _loop_joint(element: XmlElement, draft: Draft) -> None:
     """Read Drake's former <loop_joint>."""
     draft.leave_out_unknown(element, ("link1", "link2", "axis", "limit", "dynamics"))
-    one, two, axis = element.required("link1"), element.required("link2"), element.only("axis")
+    first, second, axis = element.required("link1"), element.required("link2"), element.only("axis")
     direction = (1.0, 0.0, 0.0) if axis is None else unit_axis(axis, vector_attribute(axis, "xyz", (1.0, 0.0, 0.0)))
     name, kind = element.attribute("name"), loop_kind(element)
-    bodies = one.attribute("link"), two.attribute("link")
-    placements = placement_of(one), placement_of(two)
+    bodies = first.attribute("link"), second.attribute("link")
+    placements = placement_of(first), placement_of(second)
     draft.loops.append(Loop(name, kind, *bodies, *placements, direction, (), element.source))
 
 

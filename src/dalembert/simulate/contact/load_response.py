@@ -45,8 +45,8 @@ class LoadResponse:
         self, mechanism: Mechanism, contacts: list[Any], bearings: list[Bearing], rubbing: list[int], pairs: list[int]
     ) -> None:
         self.mechanism, self.contacts, self.rubbing = mechanism, contacts, rubbing
-        self.axes = np.array([each.axis for each in bearings])
-        self.joints = tuple(each.name for each in bearings)
+        self.axes = np.array([bearing.axis for bearing in bearings])
+        self.joints = tuple(bearing.name for bearing in bearings)
         self.touching = [i for i in pairs if contacts[i].pair.ball is not None]
         self.sliders = self._sliders()
         if not (self.touching or self.sliders):

@@ -100,14 +100,14 @@ def _constraints(m: KnownMotion, formulation: str, stabilised: bool, v_rate: ca.
     count = m.lam.numel()
     if not count:
         return [], ()
-    own = [(first_row + i, first_lam + i) for i in range(count)]
+    pairs = [(first_row + i, first_lam + i) for i in range(count)]
     if formulation in ("index1", "projection"):
-        return [m.jacobian @ v_rate + m.drift], tuple((i, j, 0) for i, j in own)
+        return [m.jacobian @ v_rate + m.drift], tuple((i, j, 0) for i, j in pairs)
     if formulation == "index3":
         place = {row: k for k, row in enumerate(rows)}
         mixed = [m.phi[place[i]] if i in place else m.psi[i] for i in range(count)]
-        return [ca.vertcat(*mixed)], tuple((i, j, 2 if k in place else 1) for k, (i, j) in enumerate(own))
-    relaxed = [(i, j, 1) for i, j in own]
+        return [ca.vertcat(*mixed)], tuple((i, j, 2 if k in place else 1) for k, (i, j) in enumerate(pairs))
+    relaxed = [(i, j, 1) for i, j in pairs]
     if not stabilised:
         return [m.psi], tuple(relaxed)
     relaxed += [(first_row + count + k, first_lam + count + k, 1) for k in range(len(rows))]

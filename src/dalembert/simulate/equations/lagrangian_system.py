@@ -511,7 +511,7 @@ def _content_of(function: ca.Function, lagrangian: Lagrangian) -> str:
                  program.result_value):  # fmt: skip
         digest.update(np.ascontiguousarray(part).tobytes())
     digest.update(repr((lagrangian.coordinates, lagrangian.names, lagrangian.holonomic)).encode())
-    contacts = [(type(one).__name__, one.name) for one in (*lagrangian.contacts, *lagrangian.unilateral)]
+    contacts = [(type(contact).__name__, contact.name) for contact in (*lagrangian.contacts, *lagrangian.unilateral)]
     digest.update(repr(contacts).encode() if contacts else b"")
     return digest.hexdigest()
 

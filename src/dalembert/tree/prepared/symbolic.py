@@ -55,8 +55,8 @@ def _with_inertias(mechanism: SymbolicMechanism, tree: Tree) -> tuple[Link, ...]
         total = Rigid()
         for k, body in enumerate(tree.bodies):
             if body.link == i:
-                own = varied[k] if k in varied else moved(moments(mechanism.bodies[k].inertia), body.place)
-                total = total.add(own)
+                inertia = varied[k] if k in varied else moved(moments(mechanism.bodies[k].inertia), body.place)
+                total = total.add(inertia)
         links[i] = replace(links[i], inertia=total)
     return tuple(links)
 
