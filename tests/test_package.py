@@ -57,6 +57,8 @@ def test_names_of_rooms_exist():
 
 
 PAGES = sorted((ROOT / "src/dalembert").glob("*/**/README.md"))
+MOST_LINES = 72
+"""Lines of the README of a room or sub-room: a page."""
 
 
 def files_of(folder: Path) -> list[Path]:
@@ -67,11 +69,12 @@ def files_of(folder: Path) -> list[Path]:
 
 
 def test_every_room_has_its_page():
-    """Each room has a README that names its files, those of sub-rooms without a page of their own too."""
+    """Each room has a README of one page that names its files, those of sub-rooms without a page of their own too."""
     for room in sorted(path.parent for path in (ROOT / "src/dalembert").glob("*/__init__.py")):
         assert (room / "README.md").is_file(), room.name
     for page in PAGES:
         text = page.read_text()
+        assert text.count("\n") <= MOST_LINES, f"{page.relative_to(ROOT)}: sub-rooms can have pages of their own"
         for file in files_of(page.parent):
             assert f"`{file.name}`" in text, f"{page.relative_to(ROOT)} does not name {file.name}"
 

@@ -43,7 +43,8 @@ def test_a_wrong_form_is_refused_after_right_ones(call) -> None:
 
 
 def test_the_library_is_checked() -> None:
-    from dalembert.kkt.rows import row_structure
+    from dalembert.friction import UniquenessReport
 
+    assert UniquenessReport(None, None, (), "", np.zeros((2, 3))).alternatives.shape == (2, 3)
     with pytest.raises(TypeCheckError):
-        row_structure(np.ones(3))
+        UniquenessReport(None, None, (), "", np.zeros(3))

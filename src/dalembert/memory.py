@@ -56,9 +56,9 @@ class Memory(Generic[Key, Value]):
             if key in self._values:
                 value = self._values[key] = self._values.pop(key)  # now the last one used
                 return value
-        made = make()
+        candidate = make()
         with self._lock:
-            value = self._values.setdefault(key, made)
+            value = self._values.setdefault(key, candidate)
             while self.most is not None and len(self._values) > self.most:
                 del self._values[next(iter(self._values))]
         return value

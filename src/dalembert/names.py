@@ -20,10 +20,10 @@ COMPARED = 5000
 def near_matches(name: Any, names: Collection[str]) -> tuple[str, ...]:
     """Return up to three of `names` that resemble `name`, or hold it or a word of it; case does not count."""
     folded = {candidate.casefold(): candidate for candidate in list(names)[:COMPARED]}
-    wanted = str(name).casefold()
-    close = get_close_matches(wanted, folded, n=3)
-    if not close and len(wanted) > 2:
-        close = [known for known in folded if wanted in known or known in wanted.split("_")][:3]
+    text = str(name).casefold()
+    close = get_close_matches(text, folded, n=3)
+    if not close and len(text) > 2:
+        close = [entry for entry in folded if text in entry or entry in text.split("_")][:3]
     return tuple(folded[match] for match in close)
 
 
@@ -50,8 +50,8 @@ def lookup(name: Any, table: Mapping[str, Thing], what: str, source: Any = None)
     if isinstance(name, str) and name in table:
         return table[name]
     near = near_matches(name, table)
-    known = "" if near else f"; there is {_listed(table)}"
-    raise ModelError(f"there is no {what} {name!r}{known}", source, near, subject=name)
+    hint = "" if near else f"; there is {_listed(table)}"
+    raise ModelError(f"there is no {what} {name!r}{hint}", source, near, subject=name)
 
 
 def _listed(table: Mapping[str, Any]) -> str:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.readers.srdf import read_poses, srdf_of
 from tests.cli.test_commands import called
 
 HOPPER = """<robot name="hopper">
@@ -41,11 +40,6 @@ def hopper(tmp_path):
 def simulated(path, *options, capsys):
     code, out, _ = called("simulate", str(path), "--duration", "0.05", *options, "--json", capsys=capsys)
     return code, json.loads(out)
-
-
-def test_the_srdf_beside_a_robot_has_its_poses(hopper):
-    assert srdf_of(hopper).name == "hopper.srdf"
-    assert read_poses(hopper) == {"crouch": {"root_joint": (1, 2, 3, 0, 0, 0, 1), "slide": (-0.15,)}}
 
 
 def test_a_robot_starts_inside_of_its_limits_and_stops_at_them(hopper, capsys):

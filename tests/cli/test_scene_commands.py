@@ -317,11 +317,7 @@ def test_a_sweep_of_draws_goes_to_a_store_and_goes_on(tmp_path, capsys):
         assert changed == 2
         assert "was begun with other" in err
     assert called("sweep", "bouncing_ball", "-o", str(store), capsys=capsys) == (code, out, "")
-    table = da.scene("bouncing_ball")
-    from dalembert.ensemble import ensemble
-    from dalembert.scenes.sweep import SceneExperiment
-
-    study = ensemble.open(store, experiment=SceneExperiment(table))
+    study = da.ensemble.open(store)
     np.testing.assert_allclose(study["rebound speed"], study["restitution"] * np.sqrt(2 * 9.81), rtol=1e-9)
     code, _, err = called("sweep", "bouncing_ball", "--set", "height=2", "-o", str(store), capsys=capsys)
     assert code == 2

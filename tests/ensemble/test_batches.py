@@ -11,7 +11,6 @@ import pytest
 import dalembert as da
 from dalembert.ensemble.blocks import compute, with_shapes
 from dalembert.friction import Bounded, StaticKinetic, Unilateral
-from dalembert.scenes.sweep import sweep
 from tests.ensemble.small import oscillator
 
 RUNS = 12
@@ -192,13 +191,3 @@ def test_redundant_rows_at_other_places_are_made_one_by_one():
     from dalembert.ensemble.batches import route_of
 
     assert route_of(job) == "run by run: redundant rows are scaled where each run starts"
-
-
-def test_the_store_of_a_sweep_is_read_and_says_how_to_go_on(tmp_path):
-    table = sweep(da.scene("stick_slip"), {"speed": [0.1]}, to=tmp_path / "s.zarr", progress=False)
-    study = da.ensemble.open(tmp_path / "s.zarr")
-    assert study.status_counts == {"completed": 1}
-    np.testing.assert_array_equal(study["largest stretch, m"], table.study["largest stretch, m"])
-    for repeat in (lambda: study.rerun(0), lambda: da.ensemble.resume(tmp_path / "s.zarr")):
-        with pytest.raises(da.ModelError, match=r"dalembert sweep scene\.toml"):
-            repeat()

@@ -13,9 +13,7 @@ from dalembert.large.fronts.front_block import FrontBlock
 from dalembert.large.large_tree import LargeTree
 from dalembert.large.layout import Layout
 from dalembert.model import Mechanism
-from dalembert.model.constraints import assemble
 from tests import reference as plain
-from tests.reference.frame_kinematics import PlainKinematics
 from tests.tree.mechanisms import KINDS, MOVING, random_state, random_tree
 
 ROUTES = ("auto", "sparse")
@@ -109,7 +107,7 @@ def test_constrained_equals_the_dense_block_matrix(mechanism, seed, route):
     if not mechanism.names:
         return
     q, v, tau = (x[0] for x in random_state(mechanism, seed, 1))
-    state, rows = plain.State.at(mechanism, q, v), assemble(PlainKinematics(mechanism, q, v))
+    state, rows = plain.State.at(mechanism, q, v), plain.constraint_rows(mechanism, q, v)
     M, f = plain.crba(state), tau - plain.rnea(state, v, np.zeros_like(v))
     system = da.KKT(M, rows.jacobian, mechanism.names)
     diagnosis = system.diagnose()

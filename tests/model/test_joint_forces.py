@@ -12,8 +12,6 @@ from scipy.linalg import eigh
 
 import dalembert as da
 from dalembert.model.mechanism import calls
-from dalembert.model.requests import requests
-from dalembert.tree.routes.route_report import cost_of
 from tests.reference.free_bodies import FreeBodies
 from tests.simulate import overconstrained
 from tests.tree import closed
@@ -624,16 +622,7 @@ def test_friction_of_bearings_is_refused_where_it_is_no_answer(interpreted):
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# What it costs.
-
-
-def test_wrenches_cost_at_most_two_fifths_of_forward_dynamics():
-    """Go2 flying, its moving joints; Go2 standing, every joint: 1.36 and 1.37 times the operations of forward alone."""
-    for robot, joints in ((GO2.tree(), "moving"), (GO2.in_contact(), None)):
-        options = {"route": "auto" if not robot.names else "caba", "metric": None, "dtype": "float64"}
-        alone = requests()["forward"].trace(robot, **options)
-        both = requests()["joint_forces"].trace(robot, **options, axes="child", joints=joints)
-        assert cost_of(both).operations <= 1.4 * cost_of(alone).operations
+# Inverse dynamics where straight-line code declines.
 
 
 def test_inverse_dynamics_says_why_it_has_no_answer():
@@ -658,10 +647,6 @@ def test_inverse_dynamics_says_why_it_has_no_answer():
     assert not m.inverse(q[0], still[0], still[0]).reason
     weak = m.open_tree().inverse(q[0], still[0], still[0], actuated=["A"])
     assert weak.reason == "no forces of these motors cause this motion"
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Inverse dynamics where straight-line code declines.
 
 
 def test_a_driven_crank_has_its_loads_at_dead_centres(interpreted):

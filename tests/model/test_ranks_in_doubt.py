@@ -12,8 +12,7 @@ import pytest
 from scipy.spatial.transform import Rotation
 
 import dalembert as da
-from dalembert.large.block_system import LargeSystem
-from dalembert.large.motion_functions import large_system
+from tests.large.answers import looped_forward
 from tests.simulate.overconstrained import GRAVITY, bennett_frames, hinge_loop, parallelogram
 
 BENNETT = bennett_frames(1.0, 0.6, np.sin(1.3) / np.sin(0.6), 1.3, 1.1)
@@ -89,7 +88,7 @@ def answer(what, m):
         jump = m.impact(q, np.linalg.solve(m.mass_matrix(q), -m.bias(q, still)))
         return jump.velocity, jump.status
     else:
-        found = LargeSystem(large_system(m).tree, None, {"large": "auto"}.get(what, what)).forward(q, still, still, 0.0)
+        found = looped_forward(m, q, still, still, route={"large": "auto"}.get(what, what))
     return found.acceleration, da.Status(int(found.status))
 
 

@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.large.block_system import LargeSystem
-from dalembert.large.motion_functions import large_system
+from tests.large.answers import looped_forward
 from tests.simulate.overconstrained import hinge_loop
 
 ALIKE = 1e-12
@@ -94,8 +93,7 @@ def test_impacts_rest_and_inverse_dynamics_see_a_plane_loop(hinge, plane):
 @pytest.mark.parametrize("route", ["auto", "sparse"])
 def test_loops_of_large_mechanisms_do(route, plane):
     for hinge in range(4):
-        system = LargeSystem(large_system(four_bar(hinge, 1e-9)).tree, None, route)
-        answer = system.forward(Q, STILL, STILL, 0.0)
+        answer = looped_forward(four_bar(hinge, 1e-9), Q, STILL, STILL, route=route)
         assert answer.status == da.Status.REDUNDANT
         assert answer.acceleration == pytest.approx(plane, rel=1e-9)
 
@@ -104,7 +102,7 @@ def test_loops_of_large_mechanisms_take_small_rows_for_what_the_mechanism_does()
     """Random velocities summed tilts of 4.5e-8 to above the limit of 1e-7, and angular rows locked the loop."""
     for hinge, tilt in ((1, 4.5e-8), (2, 3e-8)):
         mechanism = four_bar(hinge, tilt)
-        answer = LargeSystem(large_system(mechanism).tree).forward(Q, STILL, STILL, 0.0)
+        answer = looped_forward(mechanism, Q, STILL, STILL)
         assert answer.status == da.Status.ILL_CONDITIONED
         assert answer.acceleration == pytest.approx(mechanism.solve(Q, STILL).acceleration, rel=1e-6)
 

@@ -8,6 +8,7 @@ import pytest
 import dalembert as da
 from dalembert.errors import ModelError
 from dalembert.examples import two_blocks
+from dalembert.readers.srdf import read_poses, srdf_of
 
 KEYED = """<mujoco model="dropped"><worldbody>
   <body name="trunk" pos="1 2 0.7" quat="0.8 0 0.6 0"><freejoint name="base"/>
@@ -99,3 +100,15 @@ def test_poses_of_ones_own_and_mistakes_in_them():
 def test_poses_of_a_lagrangian_are_refused_by_name():
     with pytest.raises(ModelError, match=r"q='home'.*those of a mechanism"):
         da.simulate(two_blocks(), 0.1, "home")
+
+
+def test_the_srdf_beside_a_robot_has_its_poses(tmp_path):
+    """Robot and poses in folders of their own, as packages of ROS keep them; the poses are found by the first word."""
+    states = """<robot name="hopper"><group_state name="crouch" group="all">
+      <joint name="root_joint" value="1 2 3 0 0 0 1"/><joint name="slide" value="-0.15"/></group_state></robot>"""
+    for folder, name, text in (("urdf", "hopper_long.urdf", ""), ("srdf", "hopper.srdf", states)):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / name).write_text(text)
+    robot = tmp_path / "urdf" / "hopper_long.urdf"
+    assert srdf_of(robot).name == "hopper.srdf"
+    assert read_poses(robot) == {"crouch": {"root_joint": (1, 2, 3, 0, 0, 0, 1), "slide": (-0.15,)}}

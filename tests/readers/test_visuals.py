@@ -144,13 +144,3 @@ def test_builder():
     b.visual("nobody", "sphere", 1.0)
     with pytest.raises(da.ModelError, match="nobody"):
         b.build("floating")
-
-
-def test_files_of_runs_keep_visuals():
-    from dalembert.simulate.storage.text import as_text, from_text
-
-    b = da.Builder("b")
-    b.body("a", mass=1.0)
-    b.visual("a", "capsule", (0.1, 1.0), rpy=(0, 1, 0), color=(1, 0, 0, 0.5))
-    m = b.build("floating")
-    assert from_text(as_text(m)).visuals == m.visuals

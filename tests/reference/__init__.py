@@ -5,7 +5,7 @@ from tests.reference.caba import caba
 from tests.reference.crba import crba
 from tests.reference.delassus import delassus_by_passes, delassus_by_propagators
 from tests.reference.four_steps import ABA, four_steps
-from tests.reference.frame_kinematics import PlainKinematics
+from tests.reference.frame_kinematics import PlainKinematics, constraint_rows
 from tests.reference.kinematics import frame_drift, frame_jacobian, frame_pose
 from tests.reference.momentum import centroidal_momentum, energy
 from tests.reference.rnea import rnea
@@ -20,6 +20,7 @@ __all__ = [
     "aba",
     "caba",
     "centroidal_momentum",
+    "constraint_rows",
     "crba",
     "delassus_by_passes",
     "delassus_by_propagators",

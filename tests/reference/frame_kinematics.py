@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.model.constraints import Assembled, assemble
 from dalembert.model.constraints.primitives import FrameKinematics, Kinematics
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import IDENTITY, Placement
@@ -43,3 +44,8 @@ class PlainKinematics(Kinematics):
             (move @ J @ v)[:, None],
             (move @ drift + turning)[:, None],
         )
+
+
+def constraint_rows(mechanism: Mechanism, q: Any, v: Any, t: float = 0.0) -> Assembled:
+    """Return residual, rate, Jacobian and drift of all constraints at one state (nq,), (nv,) and time."""
+    return assemble(PlainKinematics(mechanism, q, v, t))

@@ -128,6 +128,16 @@ def test_a_sweep_measures_every_combination():
     assert not refused.ok
 
 
+def test_the_store_of_a_sweep_is_read_and_says_how_to_go_on(tmp_path):
+    table = sweep(da.scene("stick_slip"), {"speed": [0.1]}, to=tmp_path / "s.zarr", progress=False)
+    study = da.ensemble.open(tmp_path / "s.zarr")
+    assert study.status_counts == {"completed": 1}
+    np.testing.assert_array_equal(study["largest stretch, m"], table.study["largest stretch, m"])
+    for repeat in (lambda: study.rerun(0), lambda: da.ensemble.resume(tmp_path / "s.zarr")):
+        with pytest.raises(da.ModelError, match=r"dalembert sweep scene\.toml"):
+            repeat()
+
+
 def test_the_page_on_scenes_names_every_table_and_key():
     page = (Path(__file__).parents[2] / "docs/howto/scenes.md").read_text(encoding="utf-8")
     words = set(re.findall(r"[\w-]+", page))

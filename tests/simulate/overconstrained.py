@@ -171,6 +171,13 @@ def acceleration(m, q, v, r):
     return free - correction(L, U, s, Vt, A @ free + np.asarray(m.drift(q, v)))
 
 
+def multipliers(m, q, v, r):
+    """Return the least lam with M a + A^T lam = -bias."""
+    M, L, _, U, s, Vt = rows_in_mass_metric(m, q, r)
+    rest = -np.asarray(m.bias(q, v)) - M @ acceleration(m, q, v, r)
+    return U @ ((Vt @ solve_triangular(L, rest, lower=True)) / s)
+
+
 def admissible(m, q, v, r):
     """Return the state on the constraints."""
     for _ in range(8):

@@ -10,7 +10,6 @@ import pytest
 
 import dalembert as da
 from dalembert.kkt import Status
-from dalembert.model.mechanism.ranks import AdmissibleVelocity
 from dalembert.simulate.equations import callbacks
 from dalembert.simulate.equations.callbacks import Callbacks
 
@@ -43,8 +42,12 @@ def test_a_newton_step_has_the_status_of_its_data(q: float, status: Status) -> N
 def test_a_velocity_that_breaks_rows_ends_no_step(monkeypatch: pytest.MonkeyPatch) -> None:
     m = linkage()
     work, run = work_at(m, 0.1, 1.0), SimpleNamespace(codes=SimpleNamespace(system=m, looped=False))
-    broken = AdmissibleVelocity(np.ones(1), Status.ILL_CONDITIONED, {"pin x": 0.2})
-    monkeypatch.setattr(callbacks, "admissible_velocity", lambda *_: broken)
+    admissible = callbacks.admissible_velocity
+
+    def broken(*arguments: Any) -> Any:
+        return admissible(*arguments)._replace(status=Status.ILL_CONDITIONED, open={"pin x": 0.2})
+
+    monkeypatch.setattr(callbacks, "admissible_velocity", broken)
     Callbacks._admit(run, work)  # type: ignore[arg-type]
     assert not Status(int(work.status[0])).answered
 

@@ -544,3 +544,11 @@ def test_modes_of_files_of_schema_1_are_read_by_their_names(tmp_path):
         del file["resume/checksum"]
         del file.attrs["checksums"]
     np.testing.assert_array_equal(da.Trajectory.load(path).modes, run.modes)
+
+
+def test_files_of_runs_keep_visuals():
+    b = da.Builder("b")
+    b.body("a", mass=1.0)
+    b.visual("a", "capsule", (0.1, 1.0), rpy=(0, 1, 0), color=(1, 0, 0, 0.5))
+    m = b.build("floating")
+    assert from_text(as_text(m)).visuals == m.visuals

@@ -11,8 +11,7 @@ import pytest
 
 import dalembert as da
 from dalembert.errors import ModelError, UnsupportedError
-from dalembert.kernel.program.columns import written_out
-from dalembert.model.requests import requests
+from dalembert.tree.requests import REQUESTS, SOLVES
 from tests.tree.contacts import GO2, PANDA, Robot
 from tests.tree.test_constrained_pinocchio import Oracle, end, states
 
@@ -21,8 +20,9 @@ CLOSE = 1e-10
 
 def traced(mechanism, what, **options):
     """Return a request as a function of numbers that gives its outputs by name; nothing is compiled."""
-    request = requests()[what]
-    function = written_out(request.trace(mechanism, **{**request.options, **options}))
+    request = next(request for request in (*REQUESTS, *SOLVES) if request.name == what)
+    function = request.trace(mechanism, **{**request.options, **options})
+    function = getattr(function, "unrolled", function)  # columns written out
 
     def call(*inputs):
         return {name: np.array(x) for name, x in zip(function.name_out(), function.call(list(inputs)), strict=True)}
@@ -296,12 +296,10 @@ def test_redundant_rows_of_a_moving_mechanism():
 
 def replace_frames(tree):
     """Return Go2 with two more places on the calf of its left front leg."""
-    from dalembert.model.mechanism.parts import Frame
-
     foot = tree.frame("FL_foot")
     places = {"beside": (0.03, 0.0, 0.02), "third": (0.0, 0.05, 0.0)}
     at = [
-        Frame(name, foot.body, foot.placement @ da.model.Placement(np.eye(3), np.array(p)))
+        da.model.Frame(name, foot.body, foot.placement @ da.model.Placement(np.eye(3), np.array(p)))
         for name, p in places.items()
     ]
     return replace(tree, frames=(*tree.frames, *at))

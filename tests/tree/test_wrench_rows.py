@@ -9,9 +9,11 @@ import dalembert as da
 from dalembert.tree.block import constrained
 from dalembert.tree.block.articulated_system import ArticulatedSystem
 from dalembert.tree.block.constrained import Tracing
+from dalembert.tree.routes.route_report import cost_of
 from dalembert.tree.routes.route_table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
-from tests.tree.closed import numeric
+from tests.tree.closed import TRACES, numeric
+from tests.tree.contacts import GO2
 
 
 def walker(kind="revolute", armature=0.0):
@@ -105,3 +107,12 @@ def test_redundant_rows_stay_the_users():
     rest = mechanism.mass_matrix(q) @ mechanism.forward(q, v).acceleration + mechanism.bias(q, v)
     least = -np.linalg.pinv(mechanism.jacobian(q).T, rcond=1e-9) @ rest
     np.testing.assert_allclose(lam, least, atol=1e-8 * np.abs(least).max())
+
+
+def test_wrenches_cost_at_most_two_fifths_of_forward_dynamics():
+    """Go2 flying, its moving joints; Go2 standing, every joint: 1.36 and 1.37 times the operations of forward alone."""
+    for robot, joints in ((GO2.tree(), "moving"), (GO2.in_contact(), None)):
+        options = {"route": "auto" if not robot.names else "caba", "metric": None, "dtype": "float64"}
+        alone = TRACES["forward"](robot, **options)
+        both = TRACES["joint_forces"](robot, **options, axes="child", joints=joints)
+        assert cost_of(both).operations <= 1.4 * cost_of(alone).operations

@@ -181,10 +181,10 @@ class MechanismAction(crocoddyl.DifferentialActionModelAbstract):
     def calcDiff(self, data: Any, x: Any, u: Any = None) -> None:
         """Compute Fx, Fu and the derivatives of the cost."""
         if u is not None:
-            found = dict(zip(self.outputs, self.slopes(*self._inputs(x, u)), strict=True))
-            solved = self._solved(found["status"])
+            values = dict(zip(self.outputs, self.slopes(*self._inputs(x, u)), strict=True))
+            solved = self._solved(values["status"])
             n = self.mechanism.nv
-            by = {name: np.asarray(found[f"dacceleration_d{name}"]).reshape(n, n) for name in ("q", "v", "force")}
+            by = {name: np.asarray(values[f"dacceleration_d{name}"]).reshape(n, n) for name in ("q", "v", "force")}
             slopes = (data.Fx, np.hstack([by["q"], by["v"]])), (data.Fu, by["force"][:, self.places])
             for memory, slope in slopes:  # memory of one row or column has one axis
                 memory[...] = slope.reshape(memory.shape) if solved else np.nan

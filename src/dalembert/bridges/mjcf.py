@@ -85,8 +85,8 @@ class MjcfText:
         """Return the whole file."""
         m = self.mechanism
         self._closures()
-        for word, parts in (("tendon", m.tendons), ("spring between frames", m.springs)):
-            self.left_out += [f"{word} {part.name!r}" for part in parts]
+        for kind, parts in (("tendon", m.tendons), ("spring between frames", m.springs)):
+            self.left_out += [f"{kind} {part.name!r}" for part in parts]
         self.left_out += [f"weight of {body.name!r} that is held up" for body in m.bodies if body.compensation]
         lines = [f"<mujoco model={quoteattr(m.name)}>", '  <compiler angle="radian" autolimits="true"/>']
         lines.append(f"  <option{_attributes(gravity=m.gravity)}/>")
@@ -177,14 +177,14 @@ class MjcfText:
         """Return armature, damping, dry friction and spring of one velocity of a joint."""
         words: dict[str, Any] = {}
         names = {"armature": "armature", "damping": "damping", "frictionloss": "friction", "stiffness": "stiffness"}
-        for word, name in names.items():
+        for attribute, name in names.items():
             values = getattr(joint, name)
             if (
                 values
                 and values[min(place, len(values) - 1)]
                 and (self.mechanism.passive or name in ("armature", "friction"))
             ):
-                words[word] = values[min(place, len(values) - 1)]
+                words[attribute] = values[min(place, len(values) - 1)]
         if "stiffness" in words and joint.rest and joint.kind in ("revolute", "prismatic"):
             words["springref"] = joint.rest[0]
         return words
@@ -201,10 +201,10 @@ class MjcfText:
                 self.left_out.append(f"constraint {constraint.label!r} ({constraint.kind})")
                 continue
             ends = []
-            for name, own in ((constraint.frame, constraint.placement), (constraint.other, constraint.at)):
+            for name, placement in ((constraint.frame, constraint.placement), (constraint.other, constraint.at)):
                 frame = m.frame(name) if name is not None else None
                 body, at = (m.ground, IDENTITY) if frame is None else (frame.body, frame.placement)
-                ends.append((body, at @ (own or IDENTITY)))
+                ends.append((body, at @ (placement or IDENTITY)))
             self._pair(constraint.label, kind, ends[0], ends[1], getattr(constraint, "axis", None))
         for coupling in m.couplings:
             self._coupling(coupling)
@@ -216,8 +216,8 @@ class MjcfText:
     def _pair(self, name: str, kind: str, one: Any, two: Any, axis: Any) -> None:
         if kind in ("point", "weld"):
             ends = [self._site(f"{name}#{k}", *end) for k, end in enumerate((one, two))]
-            word = {"point": "connect", "weld": "weld"}[kind]
-            self.equalities.append(f"    <{word}{_attributes(name=name, site1=ends[0], site2=ends[1])}/>")
+            tag = {"point": "connect", "weld": "weld"}[kind]
+            self.equalities.append(f"    <{tag}{_attributes(name=name, site1=ends[0], site2=ends[1])}/>")
             return
         if kind != "revolute":
             self.left_out.append(f"loop {name!r} ({kind})")

@@ -41,9 +41,9 @@ def to_rerun(run: Trajectory, path: str | Path | None = None) -> Any:
             turned = turned * np.asarray(visual.size) if visual.kind == "mesh" else turned
             stream.log(at, rr.Transform3D(translation=visual.placement.position, mat3x3=turned), static=True)
             stream.log(at, shape, static=True)
-    for names, values, word in ((run.configuration_names, run.q, "q"), (mechanism.coordinates, run.v, "v")):
+    for names, values, letter in ((run.configuration_names, run.q, "q"), (mechanism.coordinates, run.v, "v")):
         for name, column in zip(names, np.asarray(values).T, strict=True):
-            stream.send_columns(f"{word}/{_entity(name)}", [times], rr.Scalars.columns(scalars=column))
+            stream.send_columns(f"{letter}/{_entity(name)}", [times], rr.Scalars.columns(scalars=column))
     if path is None:
         return stream
     stream.flush()

@@ -212,17 +212,17 @@ class KernelOperator:
             for k, g in zip(self.smooth, chosen, strict=True)
         ]
         results = self.against.apply(*inputs, *seeds)
-        found = []
+        totals = []
         for x, result in zip(inputs, results, strict=True):
             extra = result.ndim - x.ndim
-            found.append(result.sum(dim=tuple(range(extra))) if extra else result)
-        return tuple(found)
+            totals.append(result.sum(dim=tuple(range(extra))) if extra else result)
+        return tuple(totals)
 
     def _batched(self, info: Any, dims: Sequence[Any], *inputs: Any) -> tuple[Any, Any]:
         """Put the new axis before the batch that is there; what has neither stays one sample for all."""
         full = with_axis_first(
             self.kernel, info.batch_size, inputs, dims, lambda x, d: x.movedim(d, 0), lambda x, shape: x.expand(shape)
         )
-        found = self.apply(*full)
-        results = found[0] if self.single else found
+        outputs = self.apply(*full)
+        results = outputs[0] if self.single else outputs
         return results, 0 if self.single else (0,) * len(results)

@@ -149,8 +149,8 @@ def constraints(words: dict[str, Sequence[str]], mechanism: Mechanism) -> list[C
     """Return the constraints of all words, by option."""
     parts = (*mechanism.bodies, *mechanism.joints, *mechanism.frames)
     names = {mechanism.ground, *mechanism.coordinates, *(part.name for part in parts)}
-    made = [WORDS[option].constraint(option, text, names) for option, texts in words.items() for text in texts]
-    return distinct(made, set(mechanism.names))
+    additions = [WORDS[option].constraint(option, text, names) for option, texts in words.items() for text in texts]
+    return distinct(additions, set(mechanism.names))
 
 
 def distinct(made: Sequence[Constraint], taken: set[str]) -> list[Constraint]:
@@ -161,7 +161,7 @@ def distinct(made: Sequence[Constraint], taken: set[str]) -> list[Constraint]:
     named = []
     for constraint in made:
         others = (
-            replace(constraint, name=f"{constraint.label} ({word})") for word in chain([constraint.kind], count(2))
+            replace(constraint, name=f"{constraint.label} ({suffix})") for suffix in chain([constraint.kind], count(2))
         )
         renamed = next(renamed for renamed in chain([constraint], others) if taken.isdisjoint(renamed.row_names()))
         taken = taken | set(renamed.row_names())
@@ -173,8 +173,8 @@ def split(text: str, names: Collection[str]) -> list[str]:
     """Return the parts of a word; the longest name that stands at a part's beginning is the part."""
     parts, rest = [], text
     while True:
-        known = [name for name in names if ":" in name and (rest == name or rest.startswith(f"{name}:"))]
-        part = max(known, key=len, default=rest.partition(":")[0])
+        candidates = [name for name in names if ":" in name and (rest == name or rest.startswith(f"{name}:"))]
+        part = max(candidates, key=len, default=rest.partition(":")[0])
         parts.append(part)
         if rest == part:
             return parts
@@ -419,7 +419,7 @@ class Check:
         else:
             scene = scene_of(self.file)
             mechanism, start = scene.mechanism, scene.start[0]
-        mechanism = mechanism.constrain(*constraints({word: getattr(self, word) for word in WORDS}, mechanism))
+        mechanism = mechanism.constrain(*constraints({option: getattr(self, option) for option in WORDS}, mechanism))
         surveyed = survey(mechanism, self.samples, self.seed, start)
         self._report(mechanism.name, str(surveyed), surveyed.solvable, mechanism)
         if self.json:
@@ -452,7 +452,7 @@ class Check:
         page.write(self.report)
 
     def _matrices(self) -> int:
-        if any(getattr(self, word) for word in WORDS):
+        if any(getattr(self, option) for option in WORDS):
             raise ModelError(f"constraints are for robot files ({', '.join(ROBOT_FILES)}), not for {self.file}")
         problem = read_matrices(self.file)
         diagnosis = problem.system.diagnose(problem.drift if np.any(problem.drift) else None)

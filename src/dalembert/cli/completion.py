@@ -83,7 +83,7 @@ def fish_script() -> str:
     for name, (_, summary) in COMMANDS.items():
         lines.append(f"complete -c dalembert -n __fish_use_subcommand -a {name} -d '{summary}'")
         seen = f"-n '__fish_seen_subcommand_from {name}'"
-        for word in words_of(name):
-            form = f"-l {word[2:]}" if word.startswith("--") else f"-a {word}"
+        for token in words_of(name):
+            form = f"-l {token[2:]}" if token.startswith("--") else f"-a {token}"
             lines.append(f"complete -c dalembert {seen} {form}")
     return "\n".join(lines) + "\n"

@@ -104,8 +104,8 @@ class ExportCommand:
             self.output.write_text(self._urdf(scene), encoding="utf-8")
             return [self.output]
         if suffix not in (*TABLES, *FILMS, *PLOTS):
-            known = ", ".join((".urdf", *TABLES, *PLOTS, *FILMS))
-            raise ModelError(f"-o {self.output}: its ending says what to write; there are {known}")
+            endings = ", ".join((".urdf", *TABLES, *PLOTS, *FILMS))
+            raise ModelError(f"-o {self.output}: its ending says what to write; there are {endings}")
         if kind == "run":
             from dalembert.simulate.trajectory import Trajectory
 
@@ -124,7 +124,7 @@ class ExportCommand:
 def _warn_of_scene(scene: Any, target: Path) -> None:
     """Name the tables of a scene that are no part of a model."""
     words = ("contact", "stop", "friction", "force", "event")
-    lost = [f"{len(part)} [{word}]" for word in words if (part := getattr(scene.content, word))]
+    lost = [f"{len(part)} [{key}]" for key in words if (part := getattr(scene.content, key))]
     lost += ["[start]"] if scene.content.start.q or scene.content.start.v else []
     if lost:
         warn_user(f"not in {target}, which holds the model alone: {', '.join(lost)} of the scene")

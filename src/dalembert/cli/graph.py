@@ -125,13 +125,13 @@ class Graph:
 
         mechanism = load(self.file, self.base, passive=False, allow_unphysical=True)
         if self.coordinates == "maximal" or (self.coordinates == "auto" and not _is_tree(mechanism)):
-            tableau, words, known = maximal(mechanism), "maximal coordinates", "every tau"
+            tableau, words, inputs = maximal(mechanism), "maximal coordinates", "every tau"
         else:
             tableau, words = newton_euler(mechanism, self.granularity), "joint coordinates"
-            known = ", ".join(("q, qd, qdd", *(f"lam {name}" for name in mechanism.names)))
+            inputs = ", ".join(("q, qd, qdd", *(f"lam {name}" for name in mechanism.names)))
         if self.known:
-            tableau, known = tableau.with_known(self.known), ", ".join(self.known)
-        lines.append(f"{mechanism.name}: {words}; known: {known}")
+            tableau, inputs = tableau.with_known(self.known), ", ".join(self.known)
+        lines.append(f"{mechanism.name}: {words}; known: {inputs}")
         if _has_passive(mechanism):
             lines.append("left out: springs and dampers")
         return tableau

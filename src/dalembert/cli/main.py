@@ -64,8 +64,8 @@ def overview() -> str:
 
 def command_class(name: str) -> Any:
     """Import a command's class: others are not waited for."""
-    module, _, word = COMMANDS[name][0].partition(":")
-    return getattr(import_module(f"dalembert.cli.{module}"), word)
+    module, _, class_name = COMMANDS[name][0].partition(":")
+    return getattr(import_module(f"dalembert.cli.{module}"), class_name)
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -86,7 +86,7 @@ def _answer(arguments: Sequence[str] | None) -> None:
         print(f"dalembert {__version__}")
         raise SystemExit(DONE)
     debug = "--debug" in line
-    words = [word for word in line if word != "--debug"]
+    words = [argument for argument in line if argument != "--debug"]
     if words and words[0] in ("-h", "--help", "help") and len(words) == 1:
         print(overview(), end="")
         raise SystemExit(DONE)
@@ -97,8 +97,8 @@ def _answer(arguments: Sequence[str] | None) -> None:
             raise SystemExit(complain(ModelError("no command was given; dalembert --help lists all"), True))
         print(overview(), end="", file=sys.stderr)
         raise SystemExit(MISUSE)
-    name = next((word for word in words if word != "--json"), "")
-    words = [name, *(word for k, word in enumerate(words) if k != words.index(name))]
+    name = next((argument for argument in words if argument != "--json"), "")
+    words = [name, *(argument for k, argument in enumerate(words) if k != words.index(name))]
     if name not in COMMANDS:
         near = near_matches(name, COMMANDS)
         hint = f"did you mean {' or '.join(map(repr, near))}?" if near else "dalembert --help lists all"

@@ -30,15 +30,15 @@ RULE = re.compile(r"^\s*-{4,}\s*$", re.MULTILINE)
 
 def parsed(command: Any, prog: str, words: Sequence[str]) -> Any:
     """Return a command with its options, made by tyro; a wrong option raises `ModelError`, help ends the process."""
-    printed, said = io.StringIO(), io.StringIO()
+    printed, complaints = io.StringIO(), io.StringIO()
     try:
-        with contextlib.redirect_stderr(said), contextlib.redirect_stdout(printed):
+        with contextlib.redirect_stderr(complaints), contextlib.redirect_stdout(printed):
             return tyro.cli(
                 command, prog=prog, args=list(words), config=(tyro.conf.FlagCreatePairsOff,), registry=value_rules()
             )
     except SystemExit as end:
         if end.code:
-            raise ModelError(complaint(said.getvalue(), command, words) + f" ({prog} --help has all)") from None
+            raise ModelError(complaint(complaints.getvalue(), command, words) + f" ({prog} --help has all)") from None
         print(tidy(printed.getvalue()), end="")
         raise
 
@@ -72,12 +72,12 @@ def value_rules() -> ConstructorRegistry:
 def complaint(text: str, command: Any, words: Sequence[str]) -> str:
     """Return what tyro says of wrong options as one sentence."""
     flat = " ".join(RULE.split(text, maxsplit=1)[-1].split())
-    known = option_names(command)
+    options = option_names(command)
     if match := re.match(r"Unrecognized options: (\S+?)(,|\s|$)", flat):
-        word = match[1].partition("=")[0]
-        if not word.startswith("-"):
-            return f"{word!r} is one word too many"
-        return no_such_option(word, known)
+        argument = match[1].partition("=")[0]
+        if not argument.startswith("-"):
+            return f"{argument!r} is one word too many"
+        return no_such_option(argument, options)
     if match := re.match(r"Error parsing (\S+): (.*?) -{4,}", flat):
         return f"{match[1]}: {match[2]}"
     if match := re.match(r"[Ii]nvalid choice '(.*?)' for argument '(.*?)'\. Expected one of \((.*?),?\)", flat):
@@ -87,10 +87,10 @@ def complaint(text: str, command: Any, words: Sequence[str]) -> str:
         option = f"{match[2]} " if match[2].startswith("-") else ""
         return f"{option}{match[1]}: there is {', '.join(choices)}{hint}"
     if match := re.match(r"Missing value for argument '(\S+?)'", flat):
-        unknown = [word.partition("=")[0] for word in words if word.startswith("--")]
-        unknown = [word for word in unknown if word not in (*known, "--help")]
+        unknown = [argument.partition("=")[0] for argument in words if argument.startswith("--")]
+        unknown = [argument for argument in unknown if argument not in (*options, "--help")]
         if unknown and not match[1].startswith("-"):  # nothing was taken for FILE because of it, or nothing was there
-            return no_such_option(unknown[0], known)
+            return no_such_option(unknown[0], options)
         return f"{match[1]} needs a value" if match[1].startswith("-") else f"{match[1].upper()} is missing"
     if match := re.match(r"Missing from [\w ]+: (\S+) (.*?) \(required\)", flat):
         meaning = re.sub(r"^(?:(?:[A-Z]{3,},?|--?[\w-]+,?) +)+", "", match[2])  # without FILE, and other spellings

@@ -125,10 +125,10 @@ class Simulate:
         """Run it, write what was asked for, and return the exit code."""
         from dalembert.view.run_report import run_checks
 
-        wanted = {"-o": (self.output, RUN_FILES), "--csv": (self.csv, (".csv",)),
+        outputs = {"-o": (self.output, RUN_FILES), "--csv": (self.csv, (".csv",)),
                   "--joint-forces": (self.joint_forces, (".csv",)), "--plot": (self.plot, PICTURES),
                   "--animation": (self.animation, FILMS), "--report": (self.report, (".html",))}  # fmt: skip
-        for option, (path, endings) in wanted.items():
+        for option, (path, endings) in outputs.items():
             writable(path, endings, option)
         for option in ("duration", "every", "step"):
             seconds = getattr(self, option)
@@ -138,8 +138,8 @@ class Simulate:
         scene = scene_of(self.file, self.set, self.packages, self.base, self.duration, robot)
         options = {"duration": self.duration, "method": self.method, "every": self.every, "step": self.step}
         quiet = self.quiet or self.json
-        changes = {word: value for word, value in options.items() if value is not None}
-        blame = {word: f"--{word} {value}" for word, value in changes.items()} | typed("--start", self.start)
+        changes = {key: value for key, value in options.items() if value is not None}
+        blame = {key: f"--{key} {value}" for key, value in changes.items()} | typed("--start", self.start)
         with blamed_on(blame | {name: f"--foot {foot}" for foot in self.foot for name in [foot.partition(":")[0]]}):
             run = scene.run(progress=False if quiet else None, **changes)
         checks = run_checks(run)
@@ -170,16 +170,16 @@ class Simulate:
                    "report": (".html",)}  # fmt: skip
         panels = tuple(table.panels) or None
         with scene.at("output"):
-            for word, path in named.items():
-                inside = getattr(table, word)
+            for key, path in named.items():
+                inside = getattr(table, key)
                 if inside is not None and (Path(inside).name != inside or inside in (".", "..")):
-                    words = f"{word} = {inside!r}: names of files that a scene writes have no folders in them"
-                    raise ModelError(words, subject=word)
+                    words = f"{key} = {inside!r}: names of files that a scene writes have no folders in them"
+                    raise ModelError(words, subject=key)
                 target = path or (Path(inside) if inside else None)
                 if target is None:
                     continue
-                writable(target, endings[word], word)
-                self._write_one(word, target, run, scene, panels)
+                writable(target, endings[key], key)
+                self._write_one(key, target, run, scene, panels)
                 written.append(target)
         if self.animation is not None:
             run.animate(self.animation)
@@ -204,7 +204,9 @@ class Simulate:
         """Return what to type for the same run."""
         words = ["dalembert", "simulate", str(self.file)]
         for option in ("set", "start", "foot", "without"):
-            words += [word for word_of_option in getattr(self, option) for word in (f"--{option}", word_of_option)]
+            words += [
+                argument for word_of_option in getattr(self, option) for argument in (f"--{option}", word_of_option)
+            ]
         for option in ("duration", "method", "every", "step", "pose", "hold"):
             value = getattr(self, option)
             words += [] if value is None else [f"--{option}", str(value)]

@@ -41,8 +41,8 @@ def file_kind(path: Path) -> str:
         return _toml_kind(path)
     if suffix in ("", ".toml"):
         return "scene"
-    known = ", ".join((".toml", *ROBOT_FILES, *MATRIX_FILES, *RUN_FILES))
-    raise ModelError(f"{path}: files of type {suffix!r} are not known here; there are {known}")
+    types = ", ".join((".toml", *ROBOT_FILES, *MATRIX_FILES, *RUN_FILES))
+    raise ModelError(f"{path}: files of type {suffix!r} are not known here; there are {types}")
 
 
 def _toml_kind(path: Path) -> str:
@@ -116,7 +116,7 @@ class RobotOptions:
         """Return the scene of a robot file with all that is asked for."""
         from dalembert.scenes.keys import ContactTable, SphereTable, StopTable
 
-        content, unknown = scene.content, [word for word in self.without if word not in LEFT_OUT]
+        content, unknown = scene.content, [quantity for quantity in self.without if quantity not in LEFT_OUT]
         assert content.model is not None
         assert content.simulate is not None
         if unknown:
@@ -159,15 +159,15 @@ class RobotOptions:
         from dalembert.scenes.formulas import word_of
 
         try:
-            stiffness, damping = (float(word) for word in str(self.hold).split(","))
+            stiffness, damping = (float(number) for number in str(self.hold).split(","))
         except ValueError:
             raise ModelError(f"--hold {self.hold} is not STIFFNESS,DAMPING, as in 80,2") from None
         m, (q, _) = scene.mechanism, scene.start
         forces = {}
         for joint in m.joints:
             if joint.kind in ("revolute", "prismatic"):
-                word, place = word_of(joint.name), float(q[m.index_q(joint.name).start])
-                forces[joint.name] = f"{stiffness!r}*({place!r} - {word}) - {damping!r}*{word}.v"
+                symbol, place = word_of(joint.name), float(q[m.index_q(joint.name).start])
+                forces[joint.name] = f"{stiffness!r}*({place!r} - {symbol}) - {damping!r}*{symbol}.v"
         return forces
 
     @staticmethod
@@ -180,14 +180,14 @@ class RobotOptions:
 def numbers_by_name(words: Sequence[str]) -> dict[str, float]:
     """Return the values of words such as `length=0.3`."""
     numbers = {}
-    for word in words:
-        name, equals, value = word.partition("=")
+    for text in words:
+        name, equals, value = text.partition("=")
         try:
             numbers[name.strip()] = float(value)
         except ValueError:
-            raise ModelError(f"{word!r} is not name=number, as in length=0.3") from None
+            raise ModelError(f"{text!r} is not name=number, as in length=0.3") from None
         if not equals or not name.strip():
-            raise ModelError(f"{word!r} is not name=number, as in length=0.3")
+            raise ModelError(f"{text!r} is not name=number, as in length=0.3")
     return numbers
 
 
@@ -196,14 +196,14 @@ DISTRIBUTION = re.compile(r"(normal|uniform)\(([^,]+),([^,]+)\)")
 
 def typed(option: str, words: Sequence[str]) -> dict[str, str]:
     """Return what was typed by the name that it is about: {"motor": "--start motor.v=1"}."""
-    return {word.partition("=")[0].strip().removesuffix(".v"): f"{option} {word}" for word in words}
+    return {text.partition("=")[0].strip().removesuffix(".v"): f"{option} {text}" for text in words}
 
 
 def values_by_name(words: Sequence[str]) -> dict[str, Any]:
     """Return the values of words: `length=0.3,0.4`, `length=0.3:0.6:4` (four of them), `length=normal(0.3,0.01)`."""
     ranges: dict[str, Any] = {}
-    for word in words:
-        name, _, values = word.partition("=")
+    for text in words:
+        name, _, values = text.partition("=")
         drawn = DISTRIBUTION.fullmatch(values.replace(" ", ""))
         try:
             if drawn is not None:
@@ -217,7 +217,7 @@ def values_by_name(words: Sequence[str]) -> dict[str, Any]:
                 ranges[name.strip()] = [float(value) for value in values.split(",")]
         except ValueError:
             raise ModelError(
-                f"{word!r} is not name=values, as in length=0.3,0.4 or length=0.3:0.6:4 or length=normal(0.3,0.01)"
+                f"{text!r} is not name=values, as in length=0.3,0.4 or length=0.3:0.6:4 or length=normal(0.3,0.01)"
             ) from None
     return ranges
 

@@ -222,7 +222,7 @@ class Warm:
         if self.shipped is not None:
             level, features = LEVELS[platform.machine().lower()]
             environment["NUMBA_CPU_NAME"] = level
-            environment["NUMBA_CPU_FEATURES"] = ",".join(f"+{word}" for word in features)
+            environment["NUMBA_CPU_FEATURES"] = ",".join(f"+{feature}" for feature in features)
             before = f"loop_cache.building.append({str(folder_below(self.shipped.resolve()))!r})"
         pending = list(names)
         with TemporaryFile("w+") as errors:

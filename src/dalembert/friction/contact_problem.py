@@ -285,17 +285,17 @@ def contact_sets(
     load = np.where(loads >= 0.0, loads, np.nan)
     mu = np.where(fixed, np.where(sliding & np.isfinite(load), 0.0, load * static), np.where(sliding, kinetic, static))
     mu[~np.isfinite(speed)] = np.nan
-    known, direction = np.zeros((N, m)), np.zeros((N, source.size))
+    prescribed, direction = np.zeros((N, m)), np.zeros((N, source.size))
     if sliding.any():
         owner = np.repeat(np.arange(len(laws)), np.diff(np.append(begin, m)))
         unit = np.where(np.isfinite(velocity), velocity, 0.0) / np.where(speed > 0.0, speed, 1.0)[:, owner]
-        known = np.where((sliding & fixed)[:, owner], np.nan_to_num((-load * kinetic)[:, owner] * unit), 0.0)
+        prescribed = np.where((sliding & fixed)[:, owner], np.nan_to_num((-load * kinetic)[:, owner] * unit), 0.0)
         if not fixed.all():
             tangent = (source >= 0) & np.repeat(~fixed, np.diff(first))
             direction[:, tangent] = (sliding[:, owner] * unit)[:, source[tangent]]
     normals = set((-1 - source[source < 0]).tolist())
     others = np.array([i for i in range(len(rows)) if i not in normals], dtype=np.int64)
-    return ContactSets(names, columns, kind, first, source, others, mu, sliding, direction, known)
+    return ContactSets(names, columns, kind, first, source, others, mu, sliding, direction, prescribed)
 
 
 def _rows_of_contacts(

@@ -15,9 +15,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.first_use import LAPACK
-from dalembert.friction.bounded.sticking import held_by, independent_sticking
-from dalembert.friction.limits import BALANCED, DEFINITE, DEPENDENT_COLUMN, HOLDS, SHARED, UNSEEN
+from dalembert.friction.limits import BALANCED, DEFINITE, DEPENDENT_COLUMN, DEPENDENT_STICKING, HOLDS, SHARED, UNSEEN
 from dalembert.kkt import KKT
+from dalembert.kkt.rows import pivoted_rows
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -205,13 +205,13 @@ class Delassus:
         """
         load = self.f + self.W @ np.where(stick, 0.0, T)
         a, W = self._quickly_held(load, stick), self.W[:, stick]
-        found = np.full(W.shape[1], np.nan)
+        undetermined = np.full(W.shape[1], np.nan)
         if not np.isfinite(a).all():
-            return found
+            return undetermined
         needed = self.system.M @ a - load
         forces = np.linalg.lstsq(W, needed, rcond=DEPENDENT_COLUMN)[0]
         terms = np.abs(self.system.M) @ np.abs(a) + np.abs(load) + np.abs(W) @ np.abs(forces)
-        return forces if (np.abs(W @ forces - needed) <= 1e2 * HOLDS * terms).all() else found
+        return forces if (np.abs(W @ forces - needed) <= 1e2 * HOLDS * terms).all() else undetermined
 
     def _held_rows(self, stick: Array) -> tuple[Array, Array]:
         """Return the rows of constraints and sticking contacts, and what they drift."""
@@ -232,3 +232,44 @@ class Delassus:
     def singular(self) -> bool:
         """True where a motion that A allows moves no mass: then there is no Delassus matrix."""
         return self.root is None and bool(self.system.analysis.motion.massless)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Sticking contacts as constraints: accelerations at rest to the last digit, however light the bodies. With rows R of
+# constraints and sticking contacts, M = D^-1 (unit diagonal) D^-1 and the sizes E of the rows of R D,
+#
+#     [ D M D    (E R D)^T ] [ D^-1 a ]   [ D load   ]
+#     [ E R D        0     ] [ ...    ] = [ -E drift ]
+
+
+def independent_sticking(rows: Float[Array, "r n"]) -> Array:
+    """Return the numbers of a largest set of independent rows of constraints and sticking contacts, at unit size."""
+    if not rows.size:
+        return np.zeros(0, dtype=int)
+    size = np.abs(rows).max(axis=1)
+    return pivoted_rows(rows / np.where(size > 0.0, size, 1.0)[:, None], tolerance=DEPENDENT_STICKING)
+
+
+def held_by(M: Float[Array, "n n"], rows: Float[Array, "r n"], load: Array, drift: Array) -> Float[Array, " n"]:
+    """Return the acceleration with independent rows, M definite: the block matrix at unit diagonal, refined once.
+
+    As many rows as coordinates leave no mass in it. NaN where the residual is above rounding.
+    """
+    n, r = M.shape[0], len(rows)
+    if r == n:
+        return np.linalg.solve(rows, -drift) + 0.0
+    d = 1.0 / np.sqrt(M.diagonal())
+    scaled = rows * d
+    e = 1.0 / np.abs(scaled).max(axis=1)
+    K, scale = np.zeros((n + r, n + r)), np.concatenate([d, e])
+    K[:n, :n], K[n:, :n] = M * d * d[:, None], scaled * e[:, None]
+    K[:n, n:] = K[n:, :n].T
+    b = scale * np.concatenate([load, -drift])
+    try:
+        inverse = np.linalg.inv(K)
+    except np.linalg.LinAlgError:
+        return np.full(n, np.nan)
+    x = inverse @ b
+    x = x + inverse @ (b - K @ x)
+    sound = np.abs(b - K @ x) <= HOLDS * (np.abs(K) @ np.abs(x) + np.abs(b))
+    return d * x[:n] if sound.all() else np.full(n, np.nan)

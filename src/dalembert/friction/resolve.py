@@ -128,11 +128,11 @@ def _refuse_options(options: dict[str, Any], function: Any, method: str, where: 
     """Raise for an option that the method does not have."""
     if not options:
         return
-    known = [
+    keywords = [
         name for name, parameter in signature(function).parameters.items() if parameter.default is not parameter.empty
     ]
-    known = [name for name in known if name != "warm"]
+    keywords = [name for name in keywords if name != "warm"]
     for name in options:
-        if name not in known:
-            has = f"it has {', '.join(known)}" if known else "it has none"
+        if name not in keywords:
+            has = f"it has {', '.join(keywords)}" if keywords else "it has none"
             raise ModelError(f"method={method!r} {where} does not know the option {name!r}; {has}")

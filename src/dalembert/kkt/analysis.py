@@ -100,10 +100,10 @@ class Analysis:
     @cached_property
     def rows(self) -> RowStructure:
         """Rank and null space of the constraint rows."""
-        found = row_structure(
+        structure = row_structure(
             self.A, self.M, self.tolerance, self.precision[1], self.rank, self.groups, units=self.units
         )
-        return replace(found, doubt=self.doubt) if self.doubt else found
+        return replace(structure, doubt=self.doubt) if self.doubt else structure
 
     @cached_property
     def in_common_units(self) -> tuple[Analysis, Int[Array, " k"]]:

@@ -154,17 +154,17 @@ class BatchCertificate:
     @cached_property
     def condition(self) -> Array:
         """Condition per sample (each is solved once more for it); infinite where there is no answer."""
-        return self._each(lambda one: one.condition, np.inf)
+        return self._each(lambda certificate: certificate.condition, np.inf)
 
     @cached_property
     def rank(self) -> Array:
         """Rank of A per sample; 0 where the data are no numbers."""
-        return self._each(lambda one: one.rank, 0)
+        return self._each(lambda certificate: certificate.rank, 0)
 
     @cached_property
     def unique(self) -> Array:
         """Per sample and row, whether the reaction is unique; False where the data are no numbers."""
-        return self._each(lambda one: one.unique, np.False_)
+        return self._each(lambda certificate: certificate.unique, np.False_)
 
     def __getitem__(self, index: int | tuple[int, ...]) -> Certificate:
         """Return the certificate of one sample."""

@@ -49,11 +49,11 @@ class Conflict:
     def describe(self, names: tuple[str, ...]) -> str:
         """Say in one sentence which rows conflict and how."""
         listed = ", ".join(repr(names[i]) for i in self.rows)
-        word = "the smallest conflict" if self.smallest else "a conflict without a smaller one inside"
+        kind = "the smallest conflict" if self.smallest else "a conflict without a smaller one inside"
         if len(self.rows) == 1:
-            return f"{word}: row {listed} is zero, yet asks for the acceleration {self.mismatch:.6g}"
+            return f"{kind}: row {listed} is zero, yet asks for the acceleration {self.mismatch:.6g}"
         return (
-            f"{word}: rows {listed}; {combination(self.weights, names)} is zero on the left "
+            f"{kind}: rows {listed}; {combination(self.weights, names)} is zero on the left "
             f"and {self.mismatch:.6g} on the right"
         )
 

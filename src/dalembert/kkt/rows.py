@@ -313,8 +313,8 @@ def metric_rows(
         M = np.eye(A.shape[1])
     mass = np.abs(np.diag(M))
     massive = mass > 0.0
-    known = np.where(massive, -0.5 * np.log2(np.where(massive, mass, 1.0)), np.nan)
-    columns, scales = log_scales(A, known)
+    exponents = np.where(massive, -0.5 * np.log2(np.where(massive, mass, 1.0)), np.nan)
+    columns, scales = log_scales(A, exponents)
     scales = of_groups(scales, groups, np.min)
     with np.errstate(over="ignore", under="ignore", invalid="ignore"):
         scaled = np.where(A == 0.0, 0.0, A * np.exp2(scales[:, None] + columns))
@@ -340,9 +340,9 @@ def _known_metric(A: Array, M: Array | None, scales: Array) -> MetricRows:
     """Return D A L^-T with scales D that are given; coordinates are scaled as in `metric_rows`."""
     M = np.eye(A.shape[1]) if M is None else M
     mass = np.abs(np.diag(M))
-    known = np.where(mass > 0.0, -0.5 * np.log2(np.where(mass > 0.0, mass, 1.0)), np.nan)
+    exponents = np.where(mass > 0.0, -0.5 * np.log2(np.where(mass > 0.0, mass, 1.0)), np.nan)
     weighted = scales[:, None] * A
-    columns = np.exp2(log_scales(weighted, known)[0])
+    columns = np.exp2(log_scales(weighted, exponents)[0])
     Li = _metric_factor(M * np.outer(columns, columns), weighted * columns)
     B = weighted * columns @ Li.T
     lengths = np.linalg.norm(B, axis=1)

@@ -90,8 +90,8 @@ def own_units(
     """
     mass = np.abs(M.diagonal())
     massive = mass > 0.0
-    known = np.where(massive, -0.5 * np.log2(np.where(massive, mass, 1.0)), np.nan)
-    d = np.rint(log_scales(A, known)[0])
+    exponents = np.where(massive, -0.5 * np.log2(np.where(massive, mass, 1.0)), np.nan)
+    d = np.rint(log_scales(A, exponents)[0])
     e = np.rint(of_groups(log_scales(A, d)[1], groups, np.min))
     return d.astype(np.int32), e.astype(np.int32)
 

@@ -294,7 +294,7 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions, s: Array
     `s` are the exponents of the units that K and b are in: least multipliers are least in the user's.
     """
     original, analysis = analysis, analysis.of_rank()
-    rows, motion, n, asked = analysis.rows, analysis.motion, analysis.M.shape[0], b
+    rows, motion, n, right = analysis.rows, analysis.motion, analysis.M.shape[0], b
     options = replace(options, metric=_in_units(options.metric, s[n:], redundant=rows.rank < b.size - n))
     nowhere = Answer(Status.UNIQUE, analysis, b, np.full(b.size, np.nan), metric=options.metric)
     b, conflict = _consistent(analysis, b, options)
@@ -323,7 +323,7 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions, s: Array
         x, remainder = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
-    removed = None if conflict > limit else _removed(original, analysis, asked, b, x)
+    removed = None if conflict > limit else _removed(original, analysis, right, b, x)
     return _judged(Answer(status, analysis, b, x, remainder, factor, metric, held, conflict, removed))
 
 
@@ -378,9 +378,9 @@ def _judged(solved: Answer) -> Answer:
     )
     relative = solved.bounds.relative_error
     if analysis.rows.carried and solved.removed is not None:  # the rank is known: what does not fit it is `conflict`
-        known = replace(solved, removed=None)
-        known.__dict__["inverse"] = solved.inverse
-        relative = known.bounds.relative_error
+        consistent = replace(solved, removed=None)
+        consistent.__dict__["inverse"] = solved.inverse
+        relative = consistent.bounds.relative_error
     if solid and relative <= CERTAIN and not analysis.extreme:  # equilibration ends before such numbers
         return solved
     if not np.all(np.isfinite(solved.x)):

@@ -205,7 +205,7 @@ class LargeSystem(RowState):
     @property
     def bytes(self) -> int:
         """Size of what the plan needs for its numbers; a sparse LU is not counted."""
-        return 0 if self.fronts is None else 8 * sum(k for word, k in self.fronts.sizes.items() if word != "width")
+        return 0 if self.fronts is None else 8 * sum(k for name, k in self.fronts.sizes.items() if name != "width")
 
     def forward(self, q: Array, v: Array, tau: Array, t: float, out: Out | None = None) -> LargeAnswer:
         """Return the constrained acceleration of one state, in the arrays `out` where it can be."""
@@ -282,9 +282,9 @@ class LargeSystem(RowState):
     def _certain(self, values: RowValues, load: tuple, present: Array, free: Any, out: Out) -> LargeAnswer:
         """Return the answer of the mechanism's rank, as if there were no doubt about that."""
         c = load[2]
-        asked = present.tobytes() in self._implied
-        if asked and (known := self._redundant(values, load, present, free)) is not None:
-            return known
+        seen = present.tobytes() in self._implied
+        if seen and (answer := self._redundant(values, load, present, free)) is not None:
+            return answer
         factors, trial = self.block.first(values, load, present, out)
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
@@ -295,10 +295,10 @@ class LargeSystem(RowState):
                 return LargeAnswer(trial.a, trial.lam, Status.UNIQUE, (trial.one, trial.two))
         scale, implied = self.scales(factors.g), self.implied(present)
         if implied is not None:
-            kept = None if asked else self._redundant(values, load, present, free)
-            kept = kept or self._kept(values, load, self.shift(factors.g, scale), scale, present, implied, free)
-            if kept.status is not Status.INCONSISTENT:
-                return kept  # what contradicts itself is met as far as can be, below
+            answer = None if seen else self._redundant(values, load, present, free)
+            answer = answer or self._kept(values, load, self.shift(factors.g, scale), scale, present, implied, free)
+            if answer.status is not Status.INCONSISTENT:
+                return answer  # what contradicts itself is met as far as can be, below
         factors = self.block.factor(values, self.shift(factors.g, scale))
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
@@ -352,30 +352,30 @@ class LargeSystem(RowState):
                 if not ((due <= NEAR_SHIFT * shift) & (shift <= NEAR_SHIFT * due)).all():
                     return self._nothing(Status.ILL_CONDITIONED)
             borne[implied] = self.proximal(factors, *load)[1][implied]
-        kept = present & ~implied
-        factors = self.block.factor(values, np.where(kept, 0.0, LEFT_OUT * scale))
+        independent = present & ~implied
+        factors = self.block.factor(values, np.where(independent, 0.0, LEFT_OUT * scale))
         if self._is_massless(factors):
             return self._nothing(Status.MASSLESS)
         a, lam = self.block.solve(factors, need, tau - self.pull(values, borne), c)
-        trial = self._trial(values, factors, load, a, np.where(kept, lam, borne))
+        trial = self._trial(values, factors, load, a, np.where(independent, lam, borne))
         trial = self._refined(values, factors, load, trial)
         if not np.isfinite(trial.one + trial.two):
             return self._nothing(Status.NONFINITE)
-        least = self._least_pivot(factors, scale, kept)
+        least = self._least_pivot(factors, scale, independent)
         gap, size = trial.gap.copy(), trial.size.copy()
         if trial.two > self.limits.accept and free is not None:
             size = np.abs(self.move_rows(values, free())) + np.abs(c)
         diagonals = np.where(implied, scale, factors.g)  # an implied row may be what tilted axes leave of one
-        parts = [relative(np.where(rows, gap, 0.0), size, diagonals) for rows in (kept, implied)]
+        parts = [relative(np.where(rows, gap, 0.0), size, diagonals) for rows in (independent, implied)]
         weights = np.where(factors.g > 0.0, factors.g, 1.0) ** -0.5
-        error = float(np.linalg.norm((weights * gap)[kept]) / (np.linalg.norm(weights * size) or 1.0))
+        error = float(np.linalg.norm((weights * gap)[independent]) / (np.linalg.norm(weights * size) or 1.0))
         certain = least > self.limits.regular and error <= self.limits.certain * min(least, 1.0) ** 0.5
         status = Status.ILL_CONDITIONED
         if certain and max(trial.one, parts[0]) <= self.limits.accept:
             status = Status.REDUNDANT if implied.any() else Status.UNIQUE
             if parts[1] > self.limits.agree:
-                told = least > self.limits.implied and not self.doubtful  # whose rows may be the tilt of axes
-                status = Status.INCONSISTENT if told else Status.ILL_CONDITIONED
+                clear = least > self.limits.implied and not self.doubtful  # whose rows may be the tilt of axes
+                status = Status.INCONSISTENT if clear else Status.ILL_CONDITIONED
         return LargeAnswer(trial.a, trial.lam, status, (trial.one, max(parts)))
 
     def _least_pivot(self, factors: FrontFactors, scale: Array, kept: Array) -> float:

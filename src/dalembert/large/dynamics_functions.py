@@ -71,13 +71,13 @@ def make_forward(
         status[0] = solution.status
         last.state = (q, v, float(t[0]))
 
-    made = quantity(mechanism, "q v tau t", solved(mechanism, "acceleration", "multipliers"), evaluate)
+    function = quantity(mechanism, "q v tau t", solved(mechanism, "acceleration", "multipliers"), evaluate)
 
     def explain(a: Array) -> str:
         q, v, t = last.state
         return system.furthest(q, v, t, a)
 
-    return replace(made, explain=explain)
+    return replace(function, explain=explain)
 
 
 def make_aba(mechanism: Mechanism) -> LoopedFunction:
@@ -104,17 +104,17 @@ def _split(
     """Return forward dynamics of an open tree whose branches threads may share."""
     tree = large_tree(mechanism)
     refuse_singular(tree)
-    made = quantity(mechanism, inputs, outputs, into(tree.forward))
+    function = quantity(mechanism, inputs, outputs, into(tree.forward))
 
     def split(threads: int) -> ThreadSplit:
         plan = Branches.of(tree.layout.parent, threads)
         if not plan.pays:
-            return ThreadSplit(made.evaluate, 1.0, plan.words)
+            return ThreadSplit(function.evaluate, 1.0, plan.words)
         branched = BranchedTree(tree, plan, threads)
-        made.figures["memory_bytes"] += branched.bytes
+        function.figures["memory_bytes"] += branched.bytes
         return ThreadSplit(into(branched.forward), plan.gain, plan.words)
 
-    return replace(made, split=split)
+    return replace(function, split=split)
 
 
 def make_inverse(mechanism: Mechanism, actuated: Any = None, dtype: str = "float64") -> LoopedFunction:

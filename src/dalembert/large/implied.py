@@ -48,16 +48,16 @@ def implied_rows(system: LargeSystem, present: Array) -> Array | None:
     if sparse and (system.massless is not None or system.rows.m > LARGEST_DENSE):
         return None
     q, _, t, _ = system.room.at
-    here, fewest = _without_pivot(system, q, t, present, sparse), None
-    if here is None:
+    candidates, fewest = _without_pivot(system, q, t, present, sparse), None
+    if candidates is None:
         return None
-    if not here.any():
-        return here
+    if not candidates.any():
+        return candidates
     for near in _around(system, q, t):
         implied = _without_pivot(system, near, t, present, sparse)
         if implied is not None and (fewest is None or implied.sum() < fewest.sum()):
             fewest = implied
-    return here if fewest is None or here.sum() <= fewest.sum() else fewest
+    return candidates if fewest is None or candidates.sum() <= fewest.sum() else fewest
 
 
 def _without_pivot(system: LargeSystem, q: Array, t: float, present: Array, sparse: bool) -> Array | None:

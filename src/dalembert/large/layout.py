@@ -129,9 +129,9 @@ class Layout:
         middle = row[cardan] - 1
         parent = np.full(n, -1, dtype=np.int64)
         up = np.array(mechanism.parents, dtype=np.int64)
-        known = np.where(up >= 0, row[up], -1) if len(up) else up
-        parent[row] = known
-        parent[row[cardan]], parent[middle] = middle, known[cardan]
+        parent_row = np.where(up >= 0, row[up], -1) if len(up) else up
+        parent[row] = parent_row
+        parent[row[cardan]], parent[middle] = middle, parent_row[cardan]
         code = np.zeros(n, dtype=np.int8)
         code[row], code[middle] = kinds, HINGE
         iq, iv = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
@@ -144,10 +144,10 @@ class Layout:
         inertia[row] = frames.inertias()
         pitch = np.zeros(n)
         pitch[row] = [joint.pitch for joint in joints]
-        kept = np.concatenate([[0], np.cumsum((VELOCITIES * (VELOCITIES + 7))[code])])
+        offsets = np.concatenate([[0], np.cumsum((VELOCITIES * (VELOCITIES + 7))[code])])
         slot, first, slots = places(parent)
         return cls(
-            mechanism, parent, code, iq, iv, C, pitch, inertia, kept, slot, first, slots, frames.R, frames.p, row
+            mechanism, parent, code, iq, iv, C, pitch, inertia, offsets, slot, first, slots, frames.R, frames.p, row
         )
 
 

@@ -132,9 +132,9 @@ class LargeEngine:
             mine = [x[i] if many else x for x, many in zip(arguments.inputs, batch, strict=True)]
             inputs = [np.require(x, DOUBLE, LIKE_NEW) for x in mine]
             targets = outputs if arguments.single else [x[i] for x in outputs]
-            made = [np.empty(port.shape) for port in self.outputs]
-            evaluate(*inputs, *made)
-            for target, value in zip(targets, made, strict=True):
+            results = [np.empty(port.shape) for port in self.outputs]
+            evaluate(*inputs, *results)
+            for target, value in zip(targets, results, strict=True):
                 target[...] = value
 
         items = with_bar(range(arguments.samples), self.name)
@@ -207,10 +207,10 @@ class LoopedKernel(Kernel):
         if out is not None or not self._is_plain(inputs):
             return super().__call__(*inputs, out=out)
         start = perf_counter()
-        made = tuple([np.empty(shape) for shape in self._made_of])
-        self.engine.alone.evaluate(*inputs, *made)
+        results = tuple([np.empty(shape) for shape in self._made_of])
+        self.engine.alone.evaluate(*inputs, *results)
         self._last = (1, perf_counter() - start)
-        return made[0] if self._bare else made
+        return results[0] if self._bare else results
 
     def _is_plain(self, inputs: tuple[Any, ...]) -> bool:
         """Say whether nothing has to be converted, copied or refused."""

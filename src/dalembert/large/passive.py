@@ -107,12 +107,12 @@ class Passive:
             return NO_FORCE
         ext = self.lifts(frames) if len(self.lifted) else np.zeros((self.layout.n, 6))
         if self.springs:
-            one, two = (frames.places([getattr(s, end) for s in self.springs]) for end in ("frame", "other"))
+            first, second = (frames.places([getattr(s, end) for s in self.springs]) for end in ("frame", "other"))
             k, rest, c = np.array([(s.stiffness, s.rest, s.damping) for s in self.springs]).T
-            length, e = _line(one.position, two.position)
-            rate = ((two.velocity - one.velocity) * e).sum(axis=1)
+            length, e = _line(first.position, second.position)
+            rate = ((second.velocity - first.velocity) * e).sum(axis=1)
             pull = (k * (length - rest) + c * rate)[:, None] * e
-            for end, sign in ((one, 1.0), (two, -1.0)):
+            for end, sign in ((first, 1.0), (second, -1.0)):
                 on = end.row >= 0
                 force = sign * pull[on]
                 np.add.at(ext, end.row[on], np.concatenate([force, np.cross(end.arm[on], force)], axis=1))
@@ -123,8 +123,8 @@ class Passive:
         total = sum(0.5 * float((springs.stiffness * springs.deviation(q) ** 2).sum()) for springs in self.joints)
         total += sum(0.5 * k * float(np.square(_stretch(terms, rest, q))) for terms, k, rest, _ in self.tendons)
         if self.springs:
-            one, two = (frames.places([getattr(s, end) for s in self.springs]) for end in ("frame", "other"))
-            length, _ = _line(one.position, two.position)
+            first, second = (frames.places([getattr(s, end) for s in self.springs]) for end in ("frame", "other"))
+            length, _ = _line(first.position, second.position)
             k, rest = np.array([(s.stiffness, s.rest) for s in self.springs]).T
             total += 0.5 * float((k * (length - rest) ** 2).sum())
         if len(self.lifted):

@@ -38,10 +38,10 @@ def estimated_operations(mechanism: Mechanism) -> int:
 
 def _estimates(mechanism: Mechanism) -> tuple[int, int]:
     """Return the operations of bodies, and of rows."""
-    known = mechanism.__dict__
-    if "_estimated_operations" not in known:  # not by the mechanism's hash: that of a large one takes seconds
-        known["_estimated_operations"] = _estimate(mechanism)
-    return known["_estimated_operations"]
+    memory = mechanism.__dict__
+    if "_estimated_operations" not in memory:  # not by the mechanism's hash: that of a large one takes seconds
+        memory["_estimated_operations"] = _estimate(mechanism)
+    return memory["_estimated_operations"]
 
 
 def _estimate(mechanism: Mechanism) -> tuple[int, int]:
@@ -114,11 +114,11 @@ REFUSED = (
 
 def looped(mechanism: Mechanism, what: str, options: dict[str, Any], kernel: dict[str, Any]) -> Kernel | None:
     """Return a kernel of loops where they are asked for or the mechanism is large, else None."""
-    asked = kernel.get("backend") == "looped"
+    requested = kernel.get("backend") == "looped"
     large = estimated_operations(mechanism) > LARGEST_UNROLLED if what in REFUSED else is_large(mechanism)
-    if not asked and ("backend" in kernel or not large):
+    if not requested and ("backend" in kernel or not large):
         return None
-    reason = f"as asked; about {estimated_operations(mechanism):,} operations" if asked else why_large(mechanism)
+    reason = f"as asked; about {estimated_operations(mechanism):,} operations" if requested else why_large(mechanism)
     from dalembert.large.dynamics_functions import MAKERS
     from dalembert.large.looped_kernel import LoopedKernel
 

@@ -55,7 +55,7 @@ def type_of(constraint: Pair) -> tuple[Any, ...]:
 def values_of(constraint: Pair) -> list[float]:
     """Return the inputs of a constraint that are no frames."""
     kp, kd = constraint.stabilize or (0.0, 0.0)
-    return [*(float(getattr(constraint, word, 0.0)) for word in VALUES), kp, kd]
+    return [*(float(getattr(constraint, name, 0.0)) for name in VALUES), kp, kd]
 
 
 def type_kernel(mechanism: Mechanism, constraint: Pair) -> Kernel:
@@ -72,12 +72,12 @@ def trace(mechanism: Mechanism, constraint: Pair) -> ca.Function:
 
     x = ca.SX.sym("x", INPUTS)
     twin = copy(constraint)
-    for k, word in enumerate(VALUES):
-        if hasattr(twin, word):
-            object.__setattr__(twin, word, x[2 * FRAME + k])
+    for k, name in enumerate(VALUES):
+        if hasattr(twin, name):
+            object.__setattr__(twin, name, x[2 * FRAME + k])
     gains: Any = (x[INPUTS - 2], x[INPUTS - 1])
-    made = twin.rows(TwoFrames(mechanism, x))
-    parts = made if isinstance(made, list) else [made]
+    rows = twin.rows(TwoFrames(mechanism, x))
+    parts = rows if isinstance(rows, list) else [rows]
     residual = [ca.SX(part.residual) for part in parts if part.residual is not None]
     drift = [ca.SX(part.stabilized(gains).drift) for part in parts]
     outputs = {
@@ -144,7 +144,7 @@ class Group:
     def ends(self) -> tuple[Array, Array, Array]:
         """Bodies (k, 2), rotations (k, 2, 3, 3) and positions (k, 2, 3) of both ends."""
         return tuple(
-            np.stack([getattr(s, word) for s in self.sites], axis=1) for word in ("row", "rotation", "position")
+            np.stack([getattr(s, name) for s in self.sites], axis=1) for name in ("row", "rotation", "position")
         )  # type: ignore[return-value]
 
 
@@ -245,9 +245,9 @@ class LargeRows:
         state = _Coordinates(mechanism, q, v, t)
         for k, (row, constraint) in enumerate(self.linear):
             if isinstance(constraint, Servo):
-                made = constraint.rows(state)  # type: ignore[arg-type]
-                rate[row], drift[row] = made.rate.item(), made.drift.item()
-                residual[self.residual_place[row]] = made.residual.item()  # type: ignore[union-attr]
+                terms = constraint.rows(state)  # type: ignore[arg-type]
+                rate[row], drift[row] = terms.rate.item(), terms.drift.item()
+                residual[self.residual_place[row]] = terms.residual.item()  # type: ignore[union-attr]
             elif self.gains[k].any() or self.h:
                 value = -constraint.offset  # type: ignore[attr-defined]
                 for name, factor in constraint.terms:  # type: ignore[attr-defined]

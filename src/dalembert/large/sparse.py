@@ -107,10 +107,10 @@ class SparseBlock:
             factors.worst = 0.0
             return factors
         still = np.zeros(self.at_l - self.at_q)
-        kept = trial = np.cos(np.arange(len(shift)))
+        vector = trial = np.cos(np.arange(len(shift)))
         for _ in range(STEPS):
-            kept = self.solve(factors, np.zeros((0, 6)), still, -shift * kept)[1]
-        if np.linalg.norm(kept) < DEPENDENT_VECTOR * np.linalg.norm(trial):
+            vector = self.solve(factors, np.zeros((0, 6)), still, -shift * vector)[1]
+        if np.linalg.norm(vector) < DEPENDENT_VECTOR * np.linalg.norm(trial):
             factors.pivots = np.full(len(shift), np.inf)
         return factors
 

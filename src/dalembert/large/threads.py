@@ -90,12 +90,12 @@ class Branches:
         if len(ranges) == 1:
             chain = np.array_equal(parent, np.arange(-1, n - 1))
             return whole(n, "it is one chain" if chain else f"it has no two branches of {SMALLEST} bodies or more")
-        own = n - sum(end - begin for begin, end in ranges)
+        trunk_bodies = n - sum(end - begin for begin, end in ranges)
         tasks = grouped(ranges, PIECES * threads)
-        gain = n / (own + makespan([bodies for bodies, _, _ in tasks], threads))
+        gain = n / (trunk_bodies + makespan([bodies for bodies, _, _ in tasks], threads))
         if gain < LEAST_GAIN:
             return whole(n, f"its branches on {threads} threads would make it {gain:.2f} times as fast at best", gain)
-        trunk = f"carried by {own} of {n} bodies" if own else "side by side on the ground"
+        trunk = f"carried by {trunk_bodies} of {n} bodies" if trunk_bodies else "side by side on the ground"
         words = f"one state: {len(ranges)} branches on {threads} threads, {trunk}"
         return cls(np.array(ranges), tuple((first, last) for _, first, last in tasks), items(ranges, n), gain, words)
 
@@ -114,12 +114,12 @@ def cut(parent: Array, threads: int) -> list[tuple[int, int]]:
     heapq.heapify(largest_first)
     cuts: list[tuple[int, list[int]]] = []
     trunk, uncut = 0, 0  # bodies of the trunk; of the largest branch that cannot be cut
-    best, kept = np.inf, 0
+    best, count = np.inf, 0
     while True:
         largest = max(uncut, -largest_first[0][0] if largest_first else 0)
         cost = trunk + max(largest, (n - trunk) / threads) + OVERHANG * largest
         if cost < best:
-            best, kept = cost, len(cuts)
+            best, count = cost, len(cuts)
         if not largest_first or -largest_first[0][0] <= small or len(cuts) == MOST_CUTS:
             break
         bodies, begin = heapq.heappop(largest_first)
@@ -131,7 +131,7 @@ def cut(parent: Array, threads: int) -> list[tuple[int, int]]:
         trunk += -bodies - sum(size[c] for c in parts)
         for c in parts:
             heapq.heappush(largest_first, (-size[c], c))
-    return sorted(remaining(start, dict(cuts[:kept]), size))
+    return sorted(remaining(start, dict(cuts[:count]), size))
 
 
 def sizes(parent: Array) -> list[int]:

@@ -145,8 +145,8 @@ _LOOPED_ROUTES: list[Callable[[Mechanism, str], RouteTable | None]] = []
 def register(*requests: Request) -> None:
     """Add requests to the table; a name that is taken by another trace is refused."""
     for request in requests:
-        known = _TABLE.setdefault(request.name, request)
-        if known.trace is not request.trace:
+        entry = _TABLE.setdefault(request.name, request)
+        if entry.trace is not request.trace:
             raise ModelError(f"the request {request.name!r} is registered twice")
 
 
@@ -225,10 +225,10 @@ def make_kernel(mechanism: Mechanism, what: str, options: Mapping[str, Any], ker
 
     Only a function that the user gave (`Servo`, `Expression`) can depend on time: without one, t may be left off.
     """
-    made = _compiled(mechanism, what, options, kernel)
-    if mechanism.cacheable and made.inputs and made.inputs[-1].name == "t":
-        made.spare = (np.zeros(1, made.options.dtype),)
-    return made
+    result = _compiled(mechanism, what, options, kernel)
+    if mechanism.cacheable and result.inputs and result.inputs[-1].name == "t":
+        result.spare = (np.zeros(1, result.options.dtype),)
+    return result
 
 
 def _compiled(mechanism: Mechanism, what: str, options: Mapping[str, Any], kernel: Mapping[str, Any]) -> Kernel:

@@ -192,10 +192,10 @@ class Draft:
         """Yield the poses, each with the joints that this mechanism has: a held root has none."""
         sizes = {joint.name: mechanism.index_q(joint.name) for joint in mechanism.joints}
         for name, values in self.poses.items():
-            known = {
+            by_joint = {
                 joint: x for joint, x in values.items() if joint in sizes and sizes[joint].stop > sizes[joint].start
             }
-            yield NamedPose(name, tuple(known.items()))
+            yield NamedPose(name, tuple(by_joint.items()))
 
 
 def _fields(part: Any) -> dict[str, Any]:

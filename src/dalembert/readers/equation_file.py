@@ -153,29 +153,29 @@ class _Parser:
 
     def atom(self, depth: int) -> ca.SX:
         """Read a number, a name, a call or a parenthesis."""
-        kind, word = self.take()
+        kind, token = self.take()
         if kind == "number":
-            value = float(word)
+            value = float(token)
             if not math.isfinite(value):
-                self.fail(f"the number {word[:20]}... is beyond any machine")
+                self.fail(f"the number {token[:20]}... is beyond any machine")
             return ca.SX(value)
-        if word == "(":
+        if token == "(":
             value = self.sum(depth + 1)
             self.expect(")")
             return value
         if kind != "name":
-            self.fail("it ends too early" if word is None else f"unexpected {word!r}")
+            self.fail("it ends too early" if token is None else f"unexpected {token!r}")
         if self.peek() == "(":
-            return self.call(word, depth)
-        return self.lookup(word)
+            return self.call(token, depth)
+        return self.lookup(token)
 
     def call(self, name: str, depth: int) -> ca.SX:
         """Read the arguments of a function, or the variable of der(...)."""
         self.take()
         if name == "der":
-            word = self.take()[1]
+            variable = self.take()[1]
             self.expect(")")
-            return self.lookup(f"{word}'")
+            return self.lookup(f"{variable}'")
         if name not in FUNCTIONS:
             self.fail(f"no function is called {name!r}; there are der, {', '.join(FUNCTIONS)}")
         count, function = FUNCTIONS[name]

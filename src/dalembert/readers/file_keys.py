@@ -48,8 +48,8 @@ class TomlLines:
             key = KEY.match(line) if depth == 0 else None
             if key is not None:
                 path = table
-                for word in _parts(key[1]):
-                    path = (*path, word)
+                for part in _parts(key[1]):
+                    path = (*path, part)
                     self.lines.setdefault(path, number)
             depth += sum(plain.count(c) for c in "[{") - sum(plain.count(c) for c in "]}")
 
@@ -57,8 +57,8 @@ class TomlLines:
     def _table(words: list[str], several: bool, counts: dict[Path, int]) -> Path:
         """Return the path that a header stands for; the last of several tables is meant by its name."""
         path: Path = ()
-        for k, word in enumerate(words):
-            path = (*path, word)
+        for k, part in enumerate(words):
+            path = (*path, part)
             if several and k == len(words) - 1:
                 counts[path] = counts.get(path, -1) + 1
             if path in counts:
@@ -142,20 +142,20 @@ def explained(error: msgspec.ValidationError, layout: Any, text: str | None) -> 
     line = TomlLines(text).of(path) if text is not None else None
     where = _named(layout, path)
     if (unknown := re.search(r"unknown field `(.*)`", message)) is not None:
-        known = _keys(layout, path)
-        near = near_matches(unknown[1], known)
-        rest = "" if near else f"; there {'are' if len(known) > 1 else 'is'} {', '.join(sorted(known)[:LISTED])}"
+        keys = _keys(layout, path)
+        near = near_matches(unknown[1], keys)
+        rest = "" if near else f"; there {'are' if len(keys) > 1 else 'is'} {', '.join(sorted(keys)[:LISTED])}"
         if text is not None:
             line = TomlLines(text).of((*path, unknown[1]))
         return line, f"{where} has no key {unknown[1]!r}{rest}", near
     if (missing := re.search(r"missing required field `(.*)`", message)) is not None:
         return line, f"{where} needs the key {missing[1]!r}", ()
     if (kinds := re.fullmatch(r"Expected `(.*)`, got `(.*)`", message)) is not None:
-        wanted = " or ".join(dict.fromkeys(WORDS.get(kind.strip(), kind.strip()) for kind in kinds[1].split("|")))
-        wanted = wanted.replace("a number or a text", "a number, or an expression in quotes")
-        return line, f"{where} must be {wanted}, not {WORDS.get(kinds[2], kinds[2])}", ()
+        expected = " or ".join(dict.fromkeys(WORDS.get(kind.strip(), kind.strip()) for kind in kinds[1].split("|")))
+        expected = expected.replace("a number or a text", "a number, or an expression in quotes")
+        return line, f"{where} must be {expected}, not {WORDS.get(kinds[2], kinds[2])}", ()
     if (value := re.fullmatch(r"Invalid enum value '?(.*?)'?", message)) is not None:
-        words = [str(word) for word in _choices(_type_at(layout, path))]
+        words = [str(choice) for choice in _choices(_type_at(layout, path))]
         near = near_matches(value[1], words)
         return line, f"{where} is {value[1]!r}, not one of {', '.join(map(repr, words))}", near
     return line, f"{where}: {message}", ()
@@ -206,4 +206,4 @@ def _keys(layout: Any, path: Path) -> list[str]:
 
 
 def _choices(kind: Any) -> list[Any]:
-    return [word for inner in _bare(kind) for word in get_args(inner)]
+    return [choice for inner in _bare(kind) for choice in get_args(inner)]

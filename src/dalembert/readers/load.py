@@ -102,10 +102,8 @@ def _read(
         return _built(read_usd(path, Folders.of(path, packages)), "usd", base, passive, allow_unphysical, strict)
     root = parse_xml(content, str(path))
     if root.tag not in FORMATS:
-        known = ", ".join(f"<{tag}>" for tag in FORMATS)
-        raise UnsupportedError(
-            f"{root.source}: files that begin with <{shortened(root.tag)}> are not read, but {known}"
-        )
+        tags = ", ".join(f"<{tag}>" for tag in FORMATS)
+        raise UnsupportedError(f"{root.source}: files that begin with <{shortened(root.tag)}> are not read, but {tags}")
     draft = FORMATS[root.tag](root, Folders.of(path, packages))
     if root.tag == "robot":
         _add_poses(draft, path)

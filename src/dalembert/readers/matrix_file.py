@@ -104,8 +104,8 @@ def read_matrices(path: str | Path) -> MatrixProblem:
     path = Path(path)
     readers = {".toml": _read_text, ".json": _read_text, ".npz": _read_arrays}
     if path.suffix.lower() not in readers:
-        known = ", ".join(readers)
-        raise UnsupportedError(f"{path}: files of type {path.suffix or '(none)'!r} are not read here; use {known}")
+        endings = ", ".join(readers)
+        raise UnsupportedError(f"{path}: files of type {path.suffix or '(none)'!r} are not read here; use {endings}")
     try:
         size = path.stat().st_size
     except (OSError, ValueError) as error:

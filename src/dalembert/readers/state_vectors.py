@@ -166,7 +166,7 @@ def add_turns(mechanism: Mechanism, wound: Iterable[str], q: Array) -> None:
     unknown = set(wound)
     couplings = [coupling for coupling in mechanism.couplings if unknown & _joints(coupling)]
     while couplings:
-        coupling = min(couplings, key=lambda each: len(unknown & _joints(each)))
+        coupling = min(couplings, key=lambda coupling_rule: len(unknown & _joints(coupling_rule)))
         couplings.remove(coupling)
         names = [name for name, factor in coupling.terms if factor and name in unknown]
         if names:  # a follower is the first term of its coupling
@@ -242,16 +242,16 @@ class StateMap:
         """Return the tool's configuration."""
         q = _array(q, self.mechanism.nq, "q")
         out = np.empty((*q.shape[:-1], self.nq))
-        for kind, here, _, there, _ in self._parts:
-            out[..., there] = q_to(self.convention, kind, q[..., here])
+        for kind, source, _, target, _ in self._parts:
+            out[..., target] = q_to(self.convention, kind, q[..., source])
         return out
 
     def from_q(self, q: Any) -> Array:
         """Return the configuration from the tool's."""
         q = _array(q, self.nq, "q")
         out = np.empty((*q.shape[:-1], self.mechanism.nq))
-        for kind, here, _, there, _ in self._parts:
-            out[..., here] = q_from(self.convention, kind, q[..., there])
+        for kind, target, _, source, _ in self._parts:
+            out[..., target] = q_from(self.convention, kind, q[..., source])
         if self.wound:
             add_turns(self.mechanism, self.wound, out)
         return out
@@ -295,14 +295,14 @@ class StateMap:
     def _transport(self, v: Array) -> Array:
         """Return w x v for the joints whose linear velocity the tool has in other axes, else zero."""
         out = np.zeros_like(v)
-        for kind, _, here, _, _ in self._parts:
-            part = v[..., here]
+        for kind, _, columns, _, _ in self._parts:
+            part = v[..., columns]
             if kind == "free" and self.convention.linear_in_world:
-                out[..., here.start : here.start + 3] = np.cross(part[..., 3:], part[..., :3])
+                out[..., columns.start : columns.start + 3] = np.cross(part[..., 3:], part[..., :3])
             elif kind == "planar" and self.convention.angles:
                 w = part[..., 2]
-                out[..., here.start] = -w * part[..., 1]
-                out[..., here.start + 1] = w * part[..., 0]
+                out[..., columns.start] = -w * part[..., 1]
+                out[..., columns.start + 1] = w * part[..., 0]
         return out
 
 

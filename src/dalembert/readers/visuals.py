@@ -51,18 +51,18 @@ def mesh_visual(
 def note_meshes(root: XmlElement, attribute: str, folders: Folders, draft: Draft) -> None:
     """Note the files of <mesh> elements that were not found; `attribute` "" takes the text of <uri> inside."""
     missing: dict[str, None] = {}
-    known: dict[str, Path | None] = {}
+    paths: dict[str, Path | None] = {}
     for element in root.walk():
         if element.tag != "mesh":
             continue
         uri = None if attribute else element.first("uri")
         reference = element.attributes.get(attribute, "") if attribute else uri.text if uri else ""
-        if reference not in known:
-            known[reference] = folders.find_mesh(reference, Path(element.file).resolve().parent)
-        if known[reference] is None:
+        if reference not in paths:
+            paths[reference] = folders.find_mesh(reference, Path(element.file).resolve().parent)
+        if paths[reference] is None:
             missing[shortened(reference.strip())] = None
     note_missing(list(missing), draft)
-    others = [path.name for path in known.values() if path is not None and path.suffix.lower() not in MESHES]
+    others = [path.name for path in paths.values() if path is not None and path.suffix.lower() not in MESHES]
     if others:
         draft.notes.append(f"meshes are drawn from {', '.join(MESHES)}, and not: {', '.join(sorted(others)[:NAMED])}")
 

@@ -235,7 +235,7 @@ def numbers(element: XmlElement, text: str, count: int, what: str) -> tuple[floa
     words = text.split()
     if len(words) != count:
         raise element.error(f"{what} needs {count} numbers, not {len(words)}: {shortened(text)!r}{_hint(text)}")
-    return tuple(number(element, word, what) for word in words)
+    return tuple(number(element, token, what) for token in words)
 
 
 def number_attribute(element: XmlElement, name: str, default: float | None = None, infinite: bool = False) -> float:
@@ -263,10 +263,10 @@ def truth_text(parent: XmlElement, tag: str, default: bool) -> bool:
     child = parent.only(tag)
     if child is None:
         return default
-    word = child.text.strip().lower()
-    if word not in TRUE + FALSE:
-        raise child.error(f"{shortened(word)!r} is neither true nor false")
-    return word in TRUE
+    text = child.text.strip().lower()
+    if text not in TRUE + FALSE:
+        raise child.error(f"{shortened(text)!r} is neither true nor false")
+    return text in TRUE
 
 
 def origin(parent: XmlElement, tag: str = "origin") -> Placement:

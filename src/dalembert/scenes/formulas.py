@@ -36,8 +36,8 @@ LARGEST_TABLE = 32 * 2**20
 
 def word_of(name: str) -> str:
     """Return a name as expressions write it: letters, digits and _."""
-    word = re.sub(r"\W", "_", name)
-    return f"_{word}" if word[:1].isdigit() else word
+    identifier = re.sub(r"\W", "_", name)
+    return f"_{identifier}" if identifier[:1].isdigit() else identifier
 
 
 def parsed(text: str, names: Mapping[str, Any]) -> ca.SX:
@@ -48,8 +48,8 @@ def parsed(text: str, names: Mapping[str, Any]) -> ca.SX:
         if word in names:
             return ca.SX(names[word])
         near = near_matches(word, names)
-        known = "" if near else f"; there is {', '.join(list(names)[:12])}"
-        raise ModelError(f"{text!r}: nothing is called {word!r}{known}", near=near, subject=text)
+        hint = "" if near else f"; there is {', '.join(list(names)[:12])}"
+        raise ModelError(f"{text!r}: nothing is called {word!r}{hint}", near=near, subject=text)
 
     if "=" in text:
         raise ModelError(f"{text!r} is an equation; an expression has no '='", subject=text)
@@ -173,6 +173,6 @@ def table_column(columns: Mapping[str, Array], name: str, path: Any) -> Array:
     """Return a column of numbers by name."""
     if name not in columns:
         near = near_matches(name, columns)
-        known = "" if near else f"; it has {', '.join(map(repr, columns))}"
-        raise ModelError(f"{path} has no column of numbers {name!r}{known}", near=near)
+        hint = "" if near else f"; it has {', '.join(map(repr, columns))}"
+        raise ModelError(f"{path} has no column of numbers {name!r}{hint}", near=near)
     return columns[name]

@@ -76,8 +76,8 @@ def scene(path: str | Path, *, packages: Packages = None, **parameters: float) -
         names = scene_names()
         if str(path) not in names:
             near = near_matches(str(path), names)
-            known = "" if near else f"; those that come with the package are {', '.join(names)}"
-            raise ModelError(f"there is no scene {str(path)!r}, and no file of that name{known}", near=near)
+            hint = "" if near else f"; those that come with the package are {', '.join(names)}"
+            raise ModelError(f"there is no scene {str(path)!r}, and no file of that name{hint}", near=near)
         file = FOLDER / f"{path}.toml"
     elif file.suffix.lower() != ".toml":
         kind = "a folder" if file.is_dir() else file.suffix
@@ -231,9 +231,9 @@ class Scene:
         words = ("pitch", "damping", "friction", "armature", "stiffness", "rest")
         for k, joint in enumerate(content.joint):
             with self.at("joint", k):
-                values: dict[str, Any] = {word: self._number(getattr(joint, word)) for word in words}
-                values |= {word: self._vector(getattr(joint, word))
-                           for word in ("axis", "axis2", "position", "rpy", "limits")}  # fmt: skip
+                values: dict[str, Any] = {key: self._number(getattr(joint, key)) for key in words}
+                values |= {key: self._vector(getattr(joint, key))
+                           for key in ("axis", "axis2", "position", "rpy", "limits")}  # fmt: skip
                 b.joint(joint.name, joint.kind, joint.parent, joint.child, source=self.source("joint", k), **values)
         for k, frame in enumerate(content.frame):
             with self.at("frame", k):
@@ -242,30 +242,30 @@ class Scene:
         for k, shape in enumerate(content.visual):
             with self.at("visual", k):
                 words = ("size", "position", "rpy", "color")
-                values = {word: self._vector(getattr(shape, word)) for word in words}
+                values = {key: self._vector(getattr(shape, key)) for key in words}
                 lookup(shape.body, {"world": None} | dict.fromkeys(b.bodies), "body")
                 b.visual(shape.body, shape.kind, source=self.source("visual", k), **values)
         for k, spring in enumerate(content.spring):
             with self.at("spring", k):
-                values = {word: self._number(getattr(spring, word)) for word in ("stiffness", "rest", "damping")}
+                values = {key: self._number(getattr(spring, key)) for key in ("stiffness", "rest", "damping")}
                 b.spring(spring.name, spring.frame, spring.other, source=self.source("spring", k), **values)
         with self.at():
             return b.build(content.base, strict=True)
 
     def _constraint(self, table: ConstraintTable, mechanism: Mechanism) -> Any:
         kind = lookup(table.kind, {kind.kind.replace(" ", "_"): kind for kind in CONSTRAINTS}, "kind of constraint")
-        entries = {word: value for word in table.__struct_fields__ if (value := getattr(table, word)) is not None}
+        entries = {key: value for key in table.__struct_fields__ if (value := getattr(table, key)) is not None}
         del entries["kind"]
         taken = {part.name for part in fields(kind)}
         if table.kind == "expression":
             taken = {"name", "expression", "stabilize"}
-        for word in entries:
-            if word not in taken:
-                words = f"a constraint of kind {table.kind!r} has no key {word!r}; it has {', '.join(sorted(taken))}"
-                raise ModelError(words, subject=word)
+        for key in entries:
+            if key not in taken:
+                words = f"a constraint of kind {table.kind!r} has no key {key!r}; it has {', '.join(sorted(taken))}"
+                raise ModelError(words, subject=key)
         needed = {part.name for part in fields(kind) if _is_needed(part)} & {*table.__struct_fields__}
-        for word in needed - {*entries}:
-            raise ModelError(f"a constraint of kind {table.kind!r} needs the key {word!r}")
+        for key in needed - {*entries}:
+            raise ModelError(f"a constraint of kind {table.kind!r} needs the key {key!r}")
         if table.kind in PLACED and table.other is None and table.at is None:
             raise ModelError(
                 f"a constraint of kind {table.kind!r} needs the key 'other', the frame that it is fixed to, or 'at', "
@@ -278,17 +278,17 @@ class Scene:
             moving = StateNames(mechanism, self.parameters).moves(table.expression)
             return kind(function, name=table.name, velocity=moving)  # pyright: ignore[reportCallIssue]
         options: dict[str, Any] = {}
-        for word, value in entries.items():
-            if word in ("at", "placement", "axis", "axis2", "normal"):
-                options[word] = self._vector(value)
-            elif word == "terms":
-                options[word] = {name: self._number(factor) for name, factor in value.items()}
-            elif word == "motion":
-                options[word] = of_time(value, self.parameters) if isinstance(value, str) else value
-            elif word in ("length", "radius", "offset", "stabilize"):
-                options[word] = self._number(value)
+        for key, value in entries.items():
+            if key in ("at", "placement", "axis", "axis2", "normal"):
+                options[key] = self._vector(value)
+            elif key == "terms":
+                options[key] = {name: self._number(factor) for name, factor in value.items()}
+            elif key == "motion":
+                options[key] = of_time(value, self.parameters) if isinstance(value, str) else value
+            elif key in ("length", "radius", "offset", "stabilize"):
+                options[key] = self._number(value)
             else:
-                options[word] = value
+                options[key] = value
         return kind(**options)
 
     # --- contacts, forces, start --------------------------------------------------------------------------------
@@ -362,20 +362,20 @@ class Scene:
             "hyperbolic": (Hyperbolic, {"limit": "static_limit"}, {"decay": "decay"}),
             "tabulated": (Tabulated, {"speeds": "speeds", "forces": "forces"}, {"limit": "static_limit"}),
         }  # fmt: skip
-        made, needed, optional = kinds[table.kind]
-        entries = {word: value for word in table.__struct_fields__ if (value := getattr(table, word)) is not None}
+        law, needed, optional = kinds[table.kind]
+        entries = {key: value for key in table.__struct_fields__ if (value := getattr(table, key)) is not None}
         del entries["kind"]
-        for word in needed:
-            if word not in entries:
-                raise ModelError(f"the law {table.kind!r} needs the key {word!r}", subject="law")
+        for key in needed:
+            if key not in entries:
+                raise ModelError(f"the law {table.kind!r} needs the key {key!r}", subject="law")
         words = {**needed, **optional}
-        for word in entries:
-            if word not in words:
-                known = ", ".join(words)
-                raise ModelError(f"the law {table.kind!r} has no key {word!r}; it has {known}", subject="law")
-        return made(**{
-            words[word]: self._vector(value) if isinstance(value, tuple) else self._number(value)
-            for word, value in entries.items()
+        for key in entries:
+            if key not in words:
+                keys = ", ".join(words)
+                raise ModelError(f"the law {table.kind!r} has no key {key!r}; it has {keys}", subject="law")
+        return law(**{
+            words[key]: self._vector(value) if isinstance(value, tuple) else self._number(value)
+            for key, value in entries.items()
         })  # fmt: skip
 
     @cached_property
@@ -391,7 +391,9 @@ class Scene:
                 if isinstance(value, TimeTable):
                     path = self._file(value.file)
                     columns = read_table(path)
-                    times, values = (table_column(columns, word, path) for word in (value.time, value.column))
+                    times, values = (
+                        table_column(columns, column_name, path) for column_name in (value.time, value.column)
+                    )
                     forces[name] = Table(times, values, value.kind)
                 elif isinstance(value, str):
                     forces[name] = symbols.function(value) if symbols.vary(value) else self._number(value)
@@ -484,14 +486,14 @@ class Scene:
 
         symbols = StateNames(self.mechanism, self.parameters)
         signs = {"rising": 1, "falling": -1, "both": 0}
-        asked = {}
+        events = {}
         for k, table in enumerate(self.content.event):
             with self.at("event", k):
-                if table.name in asked:
+                if table.name in events:
                     raise ModelError(f"two events are called {table.name!r}", subject="name")
                 function = symbols.function(table.expression)
-                asked[table.name] = Event(function, table.terminal, signs[table.direction], table.name)
-        return asked
+                events[table.name] = Event(function, table.terminal, signs[table.direction], table.name)
+        return events
 
     # --- answers ------------------------------------------------------------------------------------------------
 
@@ -504,12 +506,12 @@ class Scene:
         q, v = self.start
         with self.at("simulate"):
             words = ("duration", "rtol", "atol", "step", "max_step", "every")
-            numbers = {word: None if (x := getattr(table, word)) is None else self._number(x) for word in words}
+            numbers = {key: None if (x := getattr(table, key)) is None else self._number(x) for key in words}
             options = {"q": q, "v": v, "t": self._number(table.start), "method": table.method, **numbers}
         options |= {"friction": table.friction, **table.options}
-        for word, value in (("force", self.force), ("contacts", self.contacts), ("events", self.events)):
+        for key, value in (("force", self.force), ("contacts", self.contacts), ("events", self.events)):
             if value:
-                options[word] = value
+                options[key] = value
         return options
 
     def run(self, **changes: Any) -> Trajectory:
@@ -541,7 +543,7 @@ class Scene:
     def __str__(self) -> str:
         content = self.content
         parts = {"contacts": len(self.contacts), "forces": len(content.force), "events": len(content.event)}
-        words = [f"{count} {word if count > 1 else word[:-1]}" for word, count in parts.items() if count]
+        words = [f"{count} {plural if count > 1 else plural[:-1]}" for plural, count in parts.items() if count]
         lines = [self.title, *([content.about.strip()] if content.about.strip() else []), "", str(self.mechanism)]
         if words:
             lines.append(", ".join(words))

@@ -75,13 +75,13 @@ class Sweep:
     def rows(self) -> tuple[SweepRow, ...]:
         """All runs."""
         s = self.study
-        inputs, kept = ({name: s[name] for name in names} for names in (s.inputs, s.kept))
+        inputs, measures = ({name: s[name] for name in names} for names in (s.inputs, s.kept))
         status, events, failed = s.status, s["event_count"], set(s.failed.tolist())
         return tuple(
             SweepRow(
                 {name: float(rows[i]) for name, rows in inputs.items()},
                 str(status[i]),
-                {name: float(rows[i]) for name, rows in kept.items() if status[i] != "refused"},
+                {name: float(rows[i]) for name, rows in measures.items() if status[i] != "refused"},
                 int(events[i]),
                 s.reason(i).split("\n")[0] if i in failed else "",
             )
@@ -122,22 +122,22 @@ def swept(scene: Scene, given: Mapping[str, Any] | None = None) -> dict[str, Stu
     table = scene.content.sweep
     if given is None and (table is None or not table.parameters):
         words = "there is no [sweep.parameters] in this scene, and no parameter was given to sweep over"
-        known = ", ".join(scene.content.parameters)
-        advice = f"--over NAME=FIRST:LAST:COUNT with one of {known}" if known else NO_PARAMETERS
+        parameters = ", ".join(scene.content.parameters)
+        advice = f"--over NAME=FIRST:LAST:COUNT with one of {parameters}" if parameters else NO_PARAMETERS
         raise ModelError(f"{words}; {advice}", scene.path)
     values: Mapping[str, Any] = given if given is not None else table.parameters if table is not None else {}
     inputs: dict[str, StudyInput] = {}
-    for name, each in values.items():
+    for name, value in values.items():
         if given is None and scene.content.parameters:
             with scene.at("sweep", "parameters", name):
                 lookup(name, scene.content.parameters, "parameter")
         scene.with_parameters(**{name: 0.0})
-        if isinstance(each, RangeTable):
+        if isinstance(value, RangeTable):
             with scene.at("sweep", "parameters", name):
-                each = _in_file(each)
-        if isinstance(each, Sequence) and not len(each):
+                value = _in_file(value)
+        if isinstance(value, Sequence) and not len(value):
             raise ModelError(f"the sweep over {name!r} has no values", scene.source("sweep"))
-        inputs[name] = each if isinstance(each, StudyInput) else ListedVariable(rows=np.array(each, float))
+        inputs[name] = value if isinstance(value, StudyInput) else ListedVariable(rows=np.array(value, float))
     return inputs
 
 
@@ -227,11 +227,11 @@ def resume_sweep(
         raise ModelError(f"{path} is the store of another scene, or of one that was changed since: choose another -o")
     stored = study.job.design
     variables = stored.variables if given is None else swept(scene, given)
-    asked = Design.of(
+    description = Design.of(
         stored.kind if design is None else design, stored.seed if seed is None else seed,
         stored.runs if runs is None else runs, variables,
     ).described()  # fmt: skip
-    other = [word for word, then in stored.described().items() if asked[word] != then]
+    other = [key for key, then in stored.described().items() if description[key] != then]
     if other:
         raise ModelError(f"{path} was begun with other {', '.join(other)}: choose another -o, or leave them out")
     return Sweep(scene, ensemble.resume(path, executor, progress, backend=backend, experiment=experiment))

@@ -85,7 +85,7 @@ def load_of_pair(m: Mechanism, q: Array, pair: ContactPair, force: Array) -> Con
         parent = m.frame(other.frame).body
     else:
         places = [_on_field(ground, pair.slot, c, ball.radius) for c in centre]
-        gap, normal = np.array([each[0] for each in places]), np.array([each[1] for each in places])
+        gap, normal = np.array([nearest[0] for nearest in places]), np.array([nearest[1] for nearest in places])
     place = centre - ball.radius * normal
     return ContactLoad(m.frame(ball.frame).body, parent, force, place, normal, gap, pair.friction)
 
@@ -190,13 +190,13 @@ def _directions(load: ContactLoad, mode: Array, u: Array, near: float) -> tuple[
 
 def _wrenches_of_unit_forces(m: Mechanism, q: Array, load: ContactLoad) -> dict[str, Array]:
     """Return the wrenches of unit forces along the world's axes at a contact on its bodies, (N, 3, 6)."""
-    found, units = {}, np.tile(np.eye(3), (len(q), 1, 1))
+    wrenches, units = {}, np.tile(np.eye(3), (len(q), 1, 1))
     for body, sign in ((load.child, 1.0), (load.parent, -1.0)):
         if body != m.ground:
             arm = np.nan_to_num(load.place - m.kinematics(q, body)[1])[:, None, :]
             wrench = sign * np.concatenate([units, np.cross(arm, units)], axis=2)
-            found[body] = found.get(body, 0.0) + wrench
-    return found
+            wrenches[body] = wrenches.get(body, 0.0) + wrench
+    return wrenches
 
 
 def along_coordinates(m: Mechanism, q: Array, body: str, wrenches: Array) -> Array:

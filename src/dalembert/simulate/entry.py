@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import replace
 from inspect import signature
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -27,6 +27,9 @@ from dalembert.simulate.time_methods import METHODS, choose, rubbing_contacts
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from dalembert.simulate.witness import broken_balance
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from dalembert.simulate.storage.sink import FileSink
 
 # ----------------------------------------------------------------------------------------------------------------------
 # `da.simulate`: one entry for every kind of system.
@@ -125,7 +128,7 @@ def simulate(
         Also where the run could not go on, or was interrupted: `status` and `message` say why. An error in a Python
         function is raised, with the trajectory so far as its attribute `trajectory`.
     """
-    given: dict[str, Any] = {
+    arguments: dict[str, Any] = {
         "t": t, "force": force, "contacts": contacts, "friction": friction, "known": known, "events": events,
         "method": method, "rtol": rtol, "atol": atol, "step": step, "max_step": max_step, "every": every,
         "breaks": breaks, "event_tolerance": event_tolerance, "on_step": on_step, "file": file, "progress": progress,
@@ -137,21 +140,23 @@ def simulate(
     if kind == "implicit" or known is not None:
         from dalembert.simulate.implicit import simulate_implicit
 
-        run = simulate_implicit(system, duration, q, v, given, dict(options))
-        return replace(run, given={"duration": duration, "q": q, "v": v} | given | options)
-    _from_event_to_event(system, given, options)
-    return run_session(prepare(system, duration, q, v, given, options), file, progress)
+        run = simulate_implicit(system, duration, q, v, arguments, dict(options))
+        return replace(run, given={"duration": duration, "q": q, "v": v} | arguments | options)
+    _from_event_to_event(system, arguments, options)
+    return run_session(prepare(system, duration, q, v, arguments, options), file, progress)
 
 
 def session_of(system: Any, duration: float, q: Any = None, v: Any = None, **options: Any) -> Session | None:
     """Return the session that `simulate` drives with these arguments, not yet begun; None of a run in implicit form."""
-    defaults = {name: each.default for name, each in signature(simulate).parameters.items() if name not in STARTS}
-    given = {name: options.pop(name, default) for name, default in defaults.items()}
-    _refuse_friction(system, given["friction"])
-    if kind_of(system) == "implicit" or given["known"] is not None:
+    defaults = {
+        name: parameter.default for name, parameter in signature(simulate).parameters.items() if name not in STARTS
+    }
+    arguments = {name: options.pop(name, default) for name, default in defaults.items()}
+    _refuse_friction(system, arguments["friction"])
+    if kind_of(system) == "implicit" or arguments["known"] is not None:
         return None
-    _from_event_to_event(system, given, options)
-    session = prepare(system, duration, q, v, given, options)
+    _from_event_to_event(system, arguments, options)
+    session = prepare(system, duration, q, v, arguments, options)
     session.controller.refuse_short_tables(session.settings.start, session.settings.end)
     return session
 
@@ -290,7 +295,7 @@ def _refuse_unknown(system: Any, method: str, friction: bool, contacts: Any, opt
     made_with = rubbing if hasattr(system, "given") else ()
     if METHODS[method].no_contacts and (contacts is not None or made_with):
         names = f" of {', '.join(map(repr, made_with[:NAMED]))}" if made_with else ""
-        others = ", ".join(repr(name) for name, each in METHODS.items() if each.between_events)
+        others = ", ".join(repr(name) for name, entry in METHODS.items() if entry.between_events)
         raise ModelError(
             f"method={method!r} does not take the contacts{names}: {METHODS[method].no_contacts}; {others} go from "
             "event to event, 'moreau' steps over them"
@@ -306,10 +311,10 @@ def _refuse_unknown(system: Any, method: str, friction: bool, contacts: Any, opt
     if any(parameter.kind is parameter.VAR_KEYWORD for parameter in parameters.values()):
         return  # what the method hands on, that takes or refuses
     of_method = [name for name in parameters if name != "session"]
-    known = [name for name in signature(simulate).parameters if name not in ("system", "options")]
+    keywords = [name for name in signature(simulate).parameters if name not in ("system", "options")]
     for name in options:
         if name not in of_method:
-            near = near_matches(name, [*known, *of_method])
+            near = near_matches(name, [*keywords, *of_method])
             words = f"simulate knows no option {name!r} with method={method!r}"
             raise ModelError(words, near=(*RENAMED.get(name, ()), *near), subject=name)
 
@@ -318,13 +323,16 @@ RENAMED = {"torque": ("force",), "mechanism": ("system",), "t_eval": ("every",),
 """What other programs, and earlier versions, call an option."""
 
 
-def run_session(session: Session, file: Any = None, progress: bool | None = False) -> Trajectory:
-    """Drive a session to its end; keep what there is whatever happens."""
+def _sink_of(file: Any, session: Session) -> FileSink:
     from dalembert.simulate.storage.sink import FileSink
 
+    return file if isinstance(file, FileSink) else FileSink(file, session)
+
+
+def run_session(session: Session, file: Any = None, progress: bool | None = False) -> Trajectory:
+    """Drive a session to its end; keep what there is whatever happens."""
     session.controller.refuse_short_tables(session.settings.start, session.settings.end)
-    sink = file if file is None or isinstance(file, FileSink) else FileSink(file, session)
-    session.sink = sink
+    session.sink = sink = None if file is None else _sink_of(file, session)
     bar = None
     if progress is None or progress:
         s = session.settings
@@ -360,8 +368,8 @@ def _ask_rank(session: Session) -> None:
     """Say of a run that reached its end that the rank of its rows, and so what may move, is in doubt."""
     rank = rank_of(session) if session.status in ("completed", "event") else None
     if rank is not None and rank.doubt:
-        said = "the end was reached, but " if session.status == "completed" else f"{session.message}; but "
-        session.stop("inaccurate", said + rank.doubt)
+        message = "the end was reached, but " if session.status == "completed" else f"{session.message}; but "
+        session.stop("inaccurate", message + rank.doubt)
 
 
 def _ask_witness(session: Session) -> None:

@@ -124,15 +124,15 @@ def simulate_implicit(
 ) -> Trajectory:  # fmt: skip
     """Return the run of `da.simulate` in implicit form; `begun` is one that goes on, and `sink` where it is written."""
     given = given | {"force": None, "known": known_with_forces(system, given.get("force"), given["known"])}
-    for word, instead in NOT_TAKEN.items():
-        if given[word] is not None:
-            raise ModelError(f"{word}= is not taken by a run in implicit form: {instead}")
-    for word, value in (("duration", duration), ("t", given["t"])):
-        if not (is_number(value) and np.isfinite(value)) or (word == "duration" and value <= 0):
-            raise ModelError(f"{word}={value!r} must be a finite number{' > 0' if word == 'duration' else ''}")
+    for keyword, instead in NOT_TAKEN.items():
+        if given[keyword] is not None:
+            raise ModelError(f"{keyword}= is not taken by a run in implicit form: {instead}")
+    for keyword, value in (("duration", duration), ("t", given["t"])):
+        if not (is_number(value) and np.isfinite(value)) or (keyword == "duration" and value <= 0):
+            raise ModelError(f"{keyword}={value!r} must be a finite number{' > 0' if keyword == 'duration' else ''}")
     method, reason = _method(given)
     holder: list[Problem] = []
-    names, asked = _events(given["events"], holder if hasattr(system, "coordinates") else None)
+    names, expressions = _events(given["events"], holder if hasattr(system, "coordinates") else None)
     known_options = [*OF_PROBLEM, *(f.name for f in fields(Settings))]
     for name in options:
         if name not in known_options:
@@ -140,7 +140,10 @@ def simulate_implicit(
                 f"simulate knows no option {name!r} in implicit form", near=near_matches(name, known_options)
             )
     problem = Problem(
-        system, known=given["known"], events=asked, **{word: options[word] for word in OF_PROBLEM if word in options}
+        system,
+        known=given["known"],
+        events=expressions,
+        **{keyword: options[keyword] for keyword in OF_PROBLEM if keyword in options},
     )
     holder.append(problem)
     refuse_too_many(float(duration), given["every"])
@@ -240,7 +243,7 @@ class ImplicitRun:
     def go(self) -> Result | None:
         """Integrate to the end, or as far as it goes; return the results of all blocks put together."""
         session, s = self.session, self.session.settings
-        asked, point = self.problem.events, session.checkpoint
+        events, point = self.problem.events, session.checkpoint
         t, state, taken = s.start, (session.q, session.v), 0
         if point is not None:
             self._integrate(t, state, 1, s.end)  # pivots are chosen where the run began: others would round otherwise
@@ -248,7 +251,7 @@ class ImplicitRun:
             self.done = point["zeros"].astype(int)
         while t < s.end and session.status == "completed":
             most = min(BLOCK, self.most - taken)
-            self._count_down(asked)
+            self._count_down(events)
             result = self._integrate(t, state, most, s.end)
             taken += result.statistics.steps
             full = not result.success and result.statistics.steps >= most and taken < self.most
@@ -259,7 +262,7 @@ class ImplicitRun:
                 break
             both = result.sol.x[-1]
             state = self._state(both[: len(both) // 2], both[len(both) // 2 :])
-        self.problem.events = asked
+        self.problem.events = events
         return _joined(self.results) if self.results else None
 
     def _integrate(self, t: float, state: Any, most: int, end: float) -> Result:
@@ -446,9 +449,9 @@ def given_of(session: Session) -> dict[str, Any]:
 
 def resume_implicit(session: Session, sink: Any) -> Trajectory:
     """Continue the run of a file."""
-    given = given_of(session)
+    arguments = given_of(session)
     words = ("t", "known", "events", "method", "rtol", "atol", "max_step", "every", "breaks", "event_tolerance")
-    taken = {word: given[word] for word in (*words, "friction")}
+    taken = {keyword: arguments[keyword] for keyword in (*words, "friction")}
     taken |= dict.fromkeys(("file", "progress", *NOT_TAKEN))
     options = dict(session.extra["options"])
     system, s = session.system.given, session.settings

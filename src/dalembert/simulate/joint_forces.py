@@ -187,9 +187,9 @@ class JointForceHistory(JointForces):
         """Return the loads of the samples that have an answer, and the share of the time that each stands for."""
         _refuse_quantity(what)
         size = np.linalg.norm(getattr(self[name], what), axis=1)
-        answered = np.isfinite(size)
-        weights = np.where(answered, self._weights, 0.0)[answered]
-        return size[answered], weights / weights.sum() if weights.sum() > 0.0 else weights
+        finite = np.isfinite(size)
+        weights = np.where(finite, self._weights, 0.0)[finite]
+        return size[finite], weights / weights.sum() if weights.sum() > 0.0 else weights
 
     @property
     def _weights(self) -> Array:
@@ -267,9 +267,9 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
     if (
         m.nv > LARGEST_SURVEYED and m.names
     ):  # too many for decompositions: what loops over the bodies say of each sample
-        told = np.asarray(m.forward(q, v, None, run.t).status)
-        status = np.where(finite & (told == Status.UNIQUE), int(Status.UNIQUE), status)
-    known = MotionSamples.of(m, q, v, a, lam, run.t, status, driving_forces(run))
+        verdicts = np.asarray(m.forward(q, v, None, run.t).status)
+        status = np.where(finite & (verdicts == Status.UNIQUE), int(Status.UNIQUE), status)
+    motion = MotionSamples.of(m, q, v, a, lam, run.t, status, driving_forces(run))
     loads = contact_loads(run)
     closed = np.zeros(run.t.size, dtype=bool)
     if run.contacts and np.asarray(run.modes).size:
@@ -277,7 +277,7 @@ def joint_forces_of_run(run: Trajectory) -> JointForceHistory:
     free, units = (None, {}) if m.nv > LARGEST_SURVEYED else free_contact_forces(run, loads)
     examined = ~closed | (free is not None)
     outer = outer_forces(m, run.q, loads)
-    forces = replace(known, external=outer, contacts=free, torques=hinge_torques(run)).joint_forces()
+    forces = replace(motion, external=outer, contacts=free, torques=hinge_torques(run)).joint_forces()
     base = {field_.name: getattr(forces, field_.name) for field_ in fields(JointForces)}
     names = {x: name_beside(forces.names, "contact", x) for x in loads}
     unknown = np.zeros((run.t.size, 0, 3)), slice(0, 0)
@@ -349,8 +349,8 @@ def joint_impulses_of_impact(run: Trajectory, row: int, impulses: dict[str, Arra
         others[columns] = False
     A = np.asarray(m.jacobian(q[0], t)).reshape(-1, m.nv)
     lam = np.linalg.lstsq(np.vstack([A, -free.rows[0][others]]).T, momentum, rcond=digits_of(m))[0][: len(A)]
-    known = MotionSamples.of(weightless(m), q[0], 0.0 * after, after - before, lam, t, int(Status.REDUNDANT))
-    return replace(known, external=outer, contacts=free).joint_forces()
+    motion = MotionSamples.of(weightless(m), q[0], 0.0 * after, after - before, lam, t, int(Status.REDUNDANT))
+    return replace(motion, external=outer, contacts=free).joint_forces()
 
 
 def _modes_of_impulses(run: Trajectory, loads: dict[str, ContactLoad], q: Array) -> Array:

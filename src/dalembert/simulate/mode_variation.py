@@ -83,12 +83,12 @@ class SaltationExpressions:
         names = [contact.name for contact in system.contacts]
         start = 0
         for name in asked.parameters:
-            known = coefficient(name)
+            subject = coefficient(name)
             if name == "force":
                 seeds[name] = symbols["tau"], ca.SX.eye(n)
-            elif known is not None:
-                place = names.index(known[1])
-                seeds[name] = symbols[known[0]][place], ca.SX.eye(1)
+            elif subject is not None:
+                place = names.index(subject[1])
+                seeds[name] = symbols[subject[0]][place], ca.SX.eye(1)
             else:
                 size = asked.sizes[name]
                 seeds[name] = symbols["parameters"][start : start + size], ca.SX.eye(size)
@@ -110,7 +110,7 @@ class SaltationExpressions:
         """Return t, q, v, tau, *more (K, .) -> outputs (K, rows, columns) of a batch."""
         s, numbers = self.symbols, self.numbers()
         rest = [s["friction"], s["restitution"], *([s["parameters"]] if "parameters" in s else [])]
-        made = ca.Function(
+        mode_function = ca.Function(
             name, [s["t"], s["q"], s["v"], s["tau"], *more, *rest], [ca.vec(ca.densify(x)) for x in outputs]
         )
         shapes = [x.shape for x in outputs]
@@ -118,7 +118,7 @@ class SaltationExpressions:
         def call(*inputs: Array) -> list[Array]:
             count = len(inputs[0])
             columns = [np.reshape(x, (count, -1)).T for x in inputs] + [np.tile(x[:, None], count) for x in numbers]
-            results = made.map(count).call([ca.DM(x) for x in columns])
+            results = mode_function.map(count).call([ca.DM(x) for x in columns])
             return [
                 np.array(x).reshape((shape[1], shape[0], count)).transpose(2, 1, 0)
                 for x, shape in zip(results, shapes, strict=True)

@@ -126,12 +126,12 @@ def shade(axes: Any, run: Trajectory, named: bool = True) -> None:
     if len({active for _, _, active in spans}) > len(SHADES):
         spans = [(start, end, (f"{len(active)} contacts",) if active else ()) for start, end, active in spans]
     colours: dict[tuple[str, ...], str] = {(): SHADES[0]}
-    word = "stick" if run.columns is not None else "touch"
+    state = "stick" if run.columns is not None else "touch"
     for start, end, active in spans:
         new = active not in colours
         if new:
             colours[active] = SHADES[1 + (len(colours) - 1) % (len(SHADES) - 1)]
-        label = f"{word}: {', '.join(active)}" if new and named else None
+        label = f"{state}: {', '.join(active)}" if new and named else None
         axes.axvspan(start, end, color=colours[active], lw=0, label=label, zorder=0)
 
 
@@ -347,7 +347,7 @@ def joint_force_chart(forces: JointForceHistory, names: Sequence[str] | None, wh
     unit, open_ones = "N" if what == "force" else "N m", forces.not_unique
     lines, dotted = [], []
     for joint in joints:
-        free = [word.split()[1] for word in open_ones.get(joint, ()) if word.startswith(what)]
+        free = [entry.split()[1] for entry in open_ones.get(joint, ()) if entry.startswith(what)]
         part = what if len(free) == 3 else f"{what} {', '.join(free)}"
         label = f"{joint} ({part} not unique)" if free else joint
         lines.append(Column(label, unit, np.linalg.norm(getattr(forces[joint], what), axis=1)))
@@ -376,12 +376,12 @@ def _reactions(run: Trajectory) -> list[Diagram]:
 
 
 def _energy(run: Trajectory) -> list[Diagram]:
-    wanted = {"kinetic energy": "kinetic", "potential energy": "potential", "energy": "total", "work": "work",
+    names = {"kinetic energy": "kinetic", "potential energy": "potential", "energy": "total", "work": "work",
               "heat": "heat"}  # fmt: skip
     columns = [c for c in QUANTITIES["energy"](run) if c.name not in ("work", "heat") or np.ptp(c.values)]
     times, columns = smooth(run, "energy", columns)
     return [
-        Diagram("energy", "J", tuple(Column(wanted[c.name], "J", c.values) for c in columns), (times,) * len(columns))
+        Diagram("energy", "J", tuple(Column(names[c.name], "J", c.values) for c in columns), (times,) * len(columns))
     ]
 
 
@@ -405,8 +405,8 @@ def _portrait(run: Trajectory) -> list[Diagram]:
         plain = [(int(starts_q[i]), int(starts_v[i]), m.joints[i].name) for i in single]
     else:
         plain = [(i, i, name) for i, name in enumerate(run.coordinates)]
-    q, v = (np.column_stack([c.values for c in smooth(run, word, QUANTITIES[word](run))[1]] or [run.t])
-            for word in ("coordinates", "velocities"))  # fmt: skip
+    q, v = (np.column_stack([c.values for c in smooth(run, quantity, QUANTITIES[quantity](run))[1]] or [run.t])
+            for quantity in ("coordinates", "velocities"))  # fmt: skip
     columns = []
     for unit in dict.fromkeys(units[j] for _, j, _ in plain):
         group = [(i, j, name) for i, j, name in plain if units[j] == unit][:MOST_LINES]
@@ -458,16 +458,16 @@ def figure_of(run: Trajectory, what: Sequence[str] | str | None) -> Any:
     words = usual_panels(run) if what is None else (what,) if isinstance(what, str) else tuple(what)
     if not words:
         raise ModelError("plot needs at least one panel: what= is empty")
-    charts = [(word, chart) for word in words for chart in _charts(run, word)]
+    charts = [(panel, chart) for panel in words for chart in _charts(run, panel)]
     figure = new_figure(CHART_WIDTH, CHART_HEIGHT * len(charts) + 0.4)
     import matplotlib as mpl
 
     with mpl.rc_context(STYLE):
         every = np.atleast_1d(figure.subplots(len(charts), 1))
         named = True
-        for k, (axes, (word, chart)) in enumerate(zip(every, charts, strict=True)):
+        for k, (axes, (panel, chart)) in enumerate(zip(every, charts, strict=True)):
             last = k + 1 == len(charts) or charts[k + 1][1].across_label != chart.across_label
-            _draw(axes, run, word, chart, named, last)
+            _draw(axes, run, panel, chart, named, last)
             named = named and (chart.across_label != "time, s" or chart.bars)
         figure.align_ylabels()
     return figure

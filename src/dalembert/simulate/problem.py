@@ -261,8 +261,8 @@ class Problem:
         assert m is not None
         M, _, A, *_ = self._terms_at(start)
         M = M[list(m.free), :]
-        known = self.finder.rank(start.q, start.t)
-        sizes = None if known is None else known.scales
+        generic = self.finder.rank(start.q, start.t)
+        sizes = None if generic is None else generic.scales
         best = chosen_rows(A, M, rank, sizes)
         enough = NEARLY_BEST * conditioning(A, M, best, sizes)
         with self._lock:
@@ -292,8 +292,8 @@ class Problem:
         lam = start.multipliers
         if len(self.rows) < len(lam):
             lam = chosen_multipliers(self._terms_at(start)[2], self.rows, lam)
-        known = np.concatenate([start.q, start.v, start.tau, lam])
-        x[: len(known)] = known
+        mechanical = np.concatenate([start.q, start.v, start.tau, lam])
+        x[: len(mechanical)] = mechanical
         rates[: 2 * nf] = np.concatenate([start.v, start.a])
         return x, rates
 

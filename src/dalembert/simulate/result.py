@@ -216,9 +216,9 @@ def _part(problem: Problem, t: Array, x: Array) -> Array:
     signals = np.array([problem.signals.values(t[k], x=x[k]) for k in range(N)]).reshape(N, -1)
     p = np.tile(problem.parameters, (N, 1))
     M, bias, A, full, drift, *_, effect = problem.finder.terms(x[:, :nf], x[:, nf : 2 * nf], t[:, None], signals, p)
-    known = problem.finder.rank(x[0, :nf], float(t[0]))
-    if known is not None and known.redundant:
-        return np.array([_under(known, *each) for each in zip(M, A, -bias, drift, strict=True)])
+    generic = problem.finder.rank(x[0, :nf], float(t[0]))
+    if generic is not None and generic.redundant:
+        return np.array([_under(generic, *sample) for sample in zip(M, A, -bias, drift, strict=True)])
     n = bias.shape[-1]
     K = np.zeros((N, n + count, nf + nt + count))
     K[:, :n, :nf], K[:, :n, nf : nf + nt], K[:, :n, nf + nt :] = M, effect, full.transpose(0, 2, 1)
@@ -234,7 +234,7 @@ def _part(problem: Problem, t: Array, x: Array) -> Array:
 
 def _under(known: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> Array:
     """Return a and lam under the rank of the mechanism; NaN where the point is not finite."""
-    if not all(np.isfinite(each).all() for each in (M, A, force, drift)):
+    if not all(np.isfinite(array).all() for array in (M, A, force, drift)):
         return np.full(len(force) + len(drift), np.nan)
     return np.concatenate(solve_under_rank(known, M, A, force, drift))
 

@@ -363,8 +363,8 @@ def restart(problem: Problem, t: float, row: Array) -> tuple[Array, Array]:
     if problem.motion is None:
         from dalembert.simulate.equations.general_dae import general_start
 
-        found = general_start(problem, t, x, rates)
-        return found[0], found[1]
+        states = general_start(problem, t, x, rates)
+        return states[0], states[1]
     nf = len(problem.motion.free)
     start = problem.finder.find(t, x[:nf], x[nf : 2 * nf], problem.parameters)
     return problem.pack(start)

@@ -98,15 +98,15 @@ class ContactVariation:
         for i in system.fields:
             raise UnsupportedError(f"contact {system.contacts[i].name!r} is with a heightfield: it has no derivatives")
         for name in self.asked.parameters:
-            known = coefficient(name)
-            if known is not None:
+            subject = coefficient(name)
+            if subject is not None:
                 contacts = {contact.name: contact for contact in system.contacts}
-                contact = lookup(known[1], contacts, "contact")
-                if known[0] == "friction" and type(contact.law) is not Dry:
+                contact = lookup(subject[1], contacts, "contact")
+                if subject[0] == "friction" and type(contact.law) is not Dry:
                     raise UnsupportedError(f"{name!r}: its law {type(contact.law).__name__} has no single coefficient")
-                if known[0] == "friction" and not dry_coefficient(contact.law):
+                if subject[0] == "friction" and not dry_coefficient(contact.law):
                     raise UnsupportedError(f"{name!r}: it is zero, and has a derivative from one side alone")
-                if known[0] == "restitution" and not contact.gapped:
+                if subject[0] == "restitution" and not contact.gapped:
                     raise ModelError(f"{name!r}: this contact never opens, so that it has no restitution")
 
     def mode(self, sample: int) -> ModeVariation:
@@ -260,7 +260,7 @@ class ContactVariation:
         e = self.expressions
         if self._terms is None:
             words = ("M", "A", "W", "u", "gaps", "psi")
-            u, gaps, psi = (e.terms[word] for word in ("u", "gaps", "psi"))
+            u, gaps, psi = (e.terms[name] for name in ("u", "gaps", "psi"))
             more = [ca.horzcat(*e.derived(x)) for x in (u, gaps, psi)]
             self._terms = (
                 (*words, "du", "dgaps", "dpsi"),
@@ -268,7 +268,7 @@ class ContactVariation:
             )
         words, function = self._terms
         value = function(*self._state(k))
-        return {word: x[0] for word, x in zip(words, value, strict=True)}
+        return {name: x[0] for name, x in zip(words, value, strict=True)}
 
     def _struck(self, k: int) -> int:
         """Return the contact that strikes; none or several are refused."""
@@ -505,17 +505,17 @@ class ContactVariation:
         turning = np.concatenate([terms["dpsi"][:, :n], terms["du"][[*normals, *still], :n]])
         along, _ = _projection(terms["M"], places)
         free, back = _projection(terms["M"], rows)
-        wanted = [name for name in self.asked.names if name in ("q0", "v0")]
+        starts = [name for name in self.asked.names if name in ("q0", "v0")]
         slow = [c.name for i, c in enumerate(contacts) if modes[i] not in (Mode.OPEN, Mode.STICK) and c.width]
         speeds = {c.name: np.abs(terms["u"][3 * i + 1 : 3 * i + 3]).max() for i, c in enumerate(contacts)}
         slow = [name for name in slow if speeds[name] <= NO_JUMP]
-        if slow and "v0" in wanted:
+        if slow and "v0" in starts:
             raise UnsupportedError(
                 f"contact {slow[0]!r} slides from rest: it would slide the other way at first if v0 were other; q0 and "
                 "parameters have derivatives"
             )
         columns = {"q0": np.vstack([along, -back @ turning @ along]), "v0": np.vstack([np.zeros((n, n)), free])}
-        return {name: columns[name] for name in wanted}
+        return {name: columns[name] for name in starts}
 
 
 def _impulse_forms(contact: Any, i: int, u1: Array) -> Array:

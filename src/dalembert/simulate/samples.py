@@ -32,9 +32,9 @@ def snapped(t: Array, start: float, end: float, every: float | None) -> Array:
     t = np.where(np.abs(t - end) <= SAME_INSTANT * max(abs(start), abs(end)), end, t)
     if every is None:
         return t
-    asked = start + np.round((t - start) / every) * every
-    asked[np.abs(asked - end) <= SAME_INSTANT * max(abs(start), abs(end))] = end
-    return np.where(np.abs(asked - t) <= ON_THE_GRID * every, asked, t)
+    grid = start + np.round((t - start) / every) * every
+    grid[np.abs(grid - end) <= SAME_INSTANT * max(abs(start), abs(end))] = end
+    return np.where(np.abs(grid - t) <= ON_THE_GRID * every, grid, t)
 
 
 def refuse_too_many(duration: float, every: float | None) -> None:

@@ -135,43 +135,43 @@ class Gradient(Mapping[str, Array]):
 
 def sensitivity(run: Trajectory, wrt: str | Sequence[str]) -> Sensitivity:
     """Return the derivatives of all samples of a run."""
-    asked = Variation.of(run, wrt)
-    matrices = transitions(asked)
-    n, N = asked.mechanism.nv, len(run.t)
-    start, blocks = asked.start(), {}
-    sizes = [start[name].shape[1] if name in start else asked.sizes[name] for name in asked.names]
+    variation = Variation.of(run, wrt)
+    matrices = transitions(variation)
+    n, N = variation.mechanism.nv, len(run.t)
+    start, blocks = variation.start(), {}
+    sizes = [start[name].shape[1] if name in start else variation.sizes[name] for name in variation.names]
     S = np.zeros((N, 2 * n, sum(sizes)))
-    places = dict(zip(asked.names, np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]), strict=True))
+    places = dict(zip(variation.names, np.split(np.arange(sum(sizes)), np.cumsum(sizes)[:-1]), strict=True))
     for name, columns in start.items():
         S[0][:, places[name]] = columns
-    into = np.concatenate([places[name] for name in asked.parameters]) if asked.parameters else np.zeros(0, int)
+    into = np.concatenate([places[name] for name in variation.parameters]) if variation.parameters else np.zeros(0, int)
     for k in range(N - 1):
         S[k + 1] = matrices.Phi[k] @ S[k]
         S[k + 1][:, into] += matrices.Gamma[k]
     for name, place in places.items():
         blocks["q", name], blocks["v", name] = S[:, :n, place], S[:, n:, place]
-    told = [k for k, row in sorted(matrices.when.items()) if np.isfinite(row).all()]
-    times = np.zeros((len(told), sum(sizes)))
-    for e, k in enumerate(told):
+    instants = [k for k, row in sorted(matrices.when.items()) if np.isfinite(row).all()]
+    times = np.zeros((len(instants), sum(sizes)))
+    for e, k in enumerate(instants):
         times[e] = matrices.when[k][: 2 * n] @ S[k]
         times[e, into] += matrices.when[k][2 * n :]
     by_name = {name: times[:, place] for name, place in places.items()}
-    return Sensitivity(run.t, blocks, matrices.error, run.t[told], by_name)
+    return Sensitivity(run.t, blocks, matrices.error, run.t[instants], by_name)
 
 
 def gradient(run: Trajectory, loss: Any, wrt: str | Sequence[str]) -> Gradient:
     """Return the derivative of a number of the last state, by the adjoint of the transitions."""
-    asked = Variation.of(run, wrt)
-    value, slope = _end(asked, run, loss)
-    matrices = transitions(asked)
-    total = np.zeros(sum(asked.sizes.values()))
+    variation = Variation.of(run, wrt)
+    value, slope = _end(variation, run, loss)
+    matrices = transitions(variation)
+    total = np.zeros(sum(variation.sizes.values()))
     for k in reversed(range(len(run.t) - 1)):
         total += matrices.Gamma[k].T @ slope
         slope = matrices.Phi[k].T @ slope
-    blocks = {name: columns.T @ slope for name, columns in asked.start().items()}
-    ends = np.cumsum([0, *asked.sizes.values()])
-    blocks |= {name: total[ends[i] : ends[i + 1]] for i, name in enumerate(asked.parameters)}
-    return Gradient(value, {name: blocks[name] for name in asked.names}, matrices.error)
+    blocks = {name: columns.T @ slope for name, columns in variation.start().items()}
+    ends = np.cumsum([0, *variation.sizes.values()])
+    blocks |= {name: total[ends[i] : ends[i + 1]] for i, name in enumerate(variation.parameters)}
+    return Gradient(value, {name: blocks[name] for name in variation.names}, matrices.error)
 
 
 def _end(asked: Variation, run: Trajectory, loss: Any) -> tuple[float, Array]:
@@ -182,8 +182,10 @@ def _end(asked: Variation, run: Trajectory, loss: Any) -> tuple[float, Array]:
         taken = [loss.numel_in(i) for i in range(loss.n_in())]
         if taken != [m.nq, m.nv] or loss.n_out() < 1 or loss.numel_out(0) != 1:
             raise ModelError(f"loss must be one number of q ({m.nq}) and v ({m.nv}); it is {loss}")
-        made = loss.call(symbols)[0]
-        slopes = ca.Function("slopes", symbols, [made, *(ca.densify(ca.jacobian(made, x)) for x in symbols)])
+        loss_value = loss.call(symbols)[0]
+        slopes = ca.Function(
+            "slopes", symbols, [loss_value, *(ca.densify(ca.jacobian(loss_value, x)) for x in symbols)]
+        )
         value, by_q, by_v = (np.array(x) for x in slopes(q, v))
         N = np.array([m.rate(q, unit) for unit in np.eye(m.nv)]).T
         return _finite(float(value.item()), np.concatenate([by_q[0] @ N, by_v[0]]))
@@ -191,11 +193,11 @@ def _end(asked: Variation, run: Trajectory, loss: Any) -> tuple[float, Array]:
         raise ModelError(
             "loss is a casadi.Function of (q, v), or a function that returns (value, d/dq (nv,), d/dv (nv,))"
         )
-    told: Any = loss(q, v)
-    triple = isinstance(told, tuple | list) and len(told) == 3
-    if not (triple and all(np.shape(slope) == (m.nv,) for slope in told[1:])):
+    result: Any = loss(q, v)
+    triple = isinstance(result, tuple | list) and len(result) == 3
+    if not (triple and all(np.shape(slope) == (m.nv,) for slope in result[1:])):
         raise ModelError(f"loss returns (value, d/dq, d/dv), both slopes with {m.nv} numbers")
-    value, *slopes = told
+    value, *slopes = result
     return _finite(one_number(value, "the value of loss"), np.concatenate([floats(x, "slope") for x in slopes]))
 
 
@@ -281,9 +283,9 @@ class Variation:
         m, n = self.mechanism, self.mechanism.nv
         identity, none = np.eye(n), np.zeros((n, n))
         along, turning = identity, none
-        wanted = [name for name in self.names if name in STARTS]
-        if m.names and wanted:
-            if "q0" in wanted and not all(m.holonomic):
+        starts = [name for name in self.names if name in STARTS]
+        if m.names and starts:
+            if "q0" in starts and not all(m.holonomic):
                 rows = ", ".join(name for name, has in zip(m.names, m.holonomic, strict=True) if not has)
                 raise UnsupportedError(
                     f"q0 of a mechanism with constraints on velocities alone ({rows}): which starts are its neighbours "
@@ -295,7 +297,7 @@ class Variation:
             _refuse(np.asarray(outputs["status"]).astype(int), self.run.t[:1])
             along, turning = (np.asarray(outputs[f"dvelocity_d{x}"]).reshape(n, n) for x in "vq")
         columns = {"q0": np.vstack([along, turning @ along]), "v0": np.vstack([none, along])}
-        return {name: columns[name] for name in wanted}
+        return {name: columns[name] for name in starts}
 
 
 def coefficient(name: Any) -> tuple[str, str] | None:

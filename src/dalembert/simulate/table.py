@@ -121,23 +121,25 @@ def _reactions(run: Trajectory) -> list[Column]:
 
 
 def _contact_forces(run: Trajectory) -> list[Column]:
-    found: list[Column] = []
+    entries: list[Column] = []
     for name in run.contacts:
         values = run.forces[:, run.contact_columns[name]]
         letters = ("x", "y", "z") if run.columns is None else tuple(str(k) for k in range(values.shape[1]))
         names = [name] if values.shape[1] == 1 else [f"{name} {letter}" for letter in letters]
-        found += _columns(names, ["N"] * len(names), values)
-    return found
+        entries += _columns(names, ["N"] * len(names), values)
+    return entries
 
 
 def _joint_forces(run: Trajectory) -> list[Column]:
     """Return force and moment of every joint, loop, constraint, spring and contact; see `run.joint_forces`."""
     words = (("fx", "N"), ("fy", "N"), ("fz", "N"), ("mx", "N m"), ("my", "N m"), ("mz", "N m"))
     names, units = [name for name, _ in words], [unit for _, unit in words]
-    found: list[Column] = []
+    entries: list[Column] = []
     for name in run.joint_forces:
-        found += _columns([f"{name} {word}" for word in names], units, np.asarray(run.joint_forces[name].wrench))
-    return found
+        entries += _columns(
+            [f"{name} {component}" for component in names], units, np.asarray(run.joint_forces[name].wrench)
+        )
+    return entries
 
 
 def _modes(run: Trajectory) -> list[Column]:
@@ -154,13 +156,13 @@ def _energy(run: Trajectory) -> list[Column]:
 
 
 def _residuals(run: Trajectory) -> list[Column]:
-    found = []
+    entries = []
     if getattr(run.moving, "has_energy", hasattr(run.moving, "energy")):
-        found.append(Column("energy residual", "J", run.energy_residual))
+        entries.append(Column("energy residual", "J", run.energy_residual))
     if run.moving.names and hasattr(run.moving, "constraint"):
-        found.append(Column("position residual", "", run.position_residual))
-        found.append(Column("velocity residual", "", run.velocity_residual))
-    return found
+        entries.append(Column("position residual", "", run.position_residual))
+        entries.append(Column("velocity residual", "", run.velocity_residual))
+    return entries
 
 
 def _unknowns(run: Trajectory) -> list[Column]:
@@ -194,20 +196,20 @@ def columns(run: Trajectory, what: Sequence[str] | str | None = None) -> list[Co
     """
     chosen = (what,) if isinstance(what, str) else what
     if chosen is None:
-        chosen = ("unknowns",) if "q" not in run.samples else [word for word in QUANTITIES if word not in ON_REQUEST]
-    wrong = next((word for word in chosen if word not in QUANTITIES), None)
+        chosen = ("unknowns",) if "q" not in run.samples else [key for key in QUANTITIES if key not in ON_REQUEST]
+    wrong = next((key for key in chosen if key not in QUANTITIES), None)
     if wrong is not None:
         words = ", ".join(map(repr, QUANTITIES))
         raise ModelError(f"what={wrong!r} is not one of {words}", near=near_matches(wrong, QUANTITIES))
-    found = [Column("t", "s", run.t)]
+    entries = [Column("t", "s", run.t)]
     taken = {"t"}
-    for column in (column for word in chosen for column in QUANTITIES[word](run)):
+    for column in (column for key in chosen for column in QUANTITIES[key](run)):
         name, k = column.name, 2
         while name in taken:
             name, k = f"{column.name} ({k})", k + 1
         taken.add(name)
-        found.append(Column(name, column.unit, column.values))
-    return found
+        entries.append(Column(name, column.unit, column.values))
+    return entries
 
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -149,9 +149,9 @@ def _ends_of_steps(numbers: dict[str, Any], t: float, breaks: Any) -> bool:
 
 def rubbing_contacts(system: Any, friction: bool = True) -> tuple[str, ...]:
     """Return the names of contacts with dry friction that a system has by itself; of a mechanism: its joints."""
-    given = getattr(system, "given", None)
-    if given is not None:
-        return tuple(contact.name for contact in (*given.contacts, *getattr(given, "unilateral", ())))
+    source = getattr(system, "given", None)
+    if source is not None:
+        return tuple(contact.name for contact in (*source.contacts, *getattr(source, "unilateral", ())))
     limits = zip(system.coordinates, system.friction, strict=True) if friction else ()
     return tuple(name for name, limit in limits if limit > 0.0)
 

@@ -17,7 +17,6 @@ from dalembert.names import near_matches
 from dalembert.simulate.events.record import EventRecord, ImpactRecord
 from dalembert.simulate.limits import NO_STEP
 from dalembert.simulate.session import Session
-from dalembert.simulate.table import rate_name
 from dalembert.types import Array, Energy
 
 if TYPE_CHECKING:
@@ -354,7 +353,7 @@ class Trajectory:
                 closing.time for closing in closed if closing.contact == rest.contact and closing.time <= rest.time
             ]
             last |= {max(times): rest.contact} if times else {}
-        found = []
+        impacts = []
         for row in np.flatnonzero(self.samples["impact"][:, 2] > 0.0):
             parts, t = self.samples["impulses"][row].reshape(-1, 3), float(self.t[row])
             impulses = {name: part for name, part in zip(self.contacts, parts, strict=True) if part.any()}
@@ -363,10 +362,10 @@ class Trajectory:
             if impulses or t in struck:
                 verdict = Status(int(status))
                 wrenches = partial(self._joint_impulses, int(row), impulses)
-                found.append(
+                impacts.append(
                     ImpactRecord(t, impulses, momentum, laws, before, after, heat, verdict, t in last, wrenches)
                 )
-        return tuple(found)
+        return tuple(impacts)
 
     def _joint_impulses(self, row: int, impulses: dict[str, Array]) -> JointForces:
         from dalembert.simulate.joint_forces import joint_impulses_of_impact
@@ -404,6 +403,8 @@ class Trajectory:
 
     def _mechanical(self, name: str) -> Array | None:
         """Return a quantity of a mechanical system by name, or None."""
+        from dalembert.simulate.table import rate_name
+
         m, places = self.moving, {*self.configuration_names, *self._joints}
         base, _, rate = rate_name(name).rpartition(".")
         if name in m.names:

@@ -138,7 +138,7 @@ def moving_rows(m: Any, q: Array, t: Array) -> bool:
     """Return whether rows move by themselves, or push by themselves: their work is not in the balance."""
     if not m.names:
         return False
-    if any(each.stabilize is not None for each in getattr(m, "all_constraints", ())):
+    if any(constraint.stabilize is not None for constraint in getattr(m, "all_constraints", ())):
         return True
     every = slice(None, None, max(1, len(t) // MOST_SAMPLES))
     rate = np.asarray(m.constraint_velocity(q[every], np.zeros((len(q[every]), m.nv)), t[every]))

@@ -178,8 +178,8 @@ class NewtonStep:
         sizes = [x.numel() for x in self.inputs]
         shapes = [p.shape for p in points]
         if [shape[-1] for shape in shapes] != sizes or len({shape[:-1] for shape in shapes}) != 1:
-            wanted = ", ".join(f"(K, {size})" for size in sizes)
-            raise ShapeError(f"points must be one array per input, {wanted}; they have {', '.join(map(str, shapes))}")
+            forms = ", ".join(f"(K, {size})" for size in sizes)
+            raise ShapeError(f"points must be one array per input, {forms}; they have {', '.join(map(str, shapes))}")
         entries = [self._entries(*[p[k] for p in points])[0] for k in range(len(points[0]))]
         return np.stack([np.array(row, dtype=float).ravel() for row in entries])
 
@@ -255,8 +255,8 @@ def violations(tableau: Tableau, others: list[Array]) -> dict[str, Float[Array, 
 def _readable(tableau: Tableau, row: ca.SX) -> bool:
     """Whether a condition contains inputs, time and parameters only."""
     symbols = ca.vertcat(tableau.u, tableau.time, tableau.parameters.column)
-    known = {s.element_hash() for s in ca.vertsplit(symbols)} if symbols.numel() else set()
-    return all(s.element_hash() in known for s in ca.symvar(row))
+    hashes = {s.element_hash() for s in ca.vertsplit(symbols)} if symbols.numel() else set()
+    return all(s.element_hash() in hashes for s in ca.symvar(row))
 
 
 # ----------------------------------------------------------------------------------------------------------------------

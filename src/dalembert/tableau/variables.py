@@ -196,20 +196,20 @@ def refuse_strangers(
     parameters: Parameters,
 ) -> None:
     """Check every equation, with its symbols by their hashes; what is wrong is named."""
-    known = {s.element_hash(): s for s in [*variables.symbols, *(r for r in variables.rates if r is not None)]}
+    by_hash = {s.element_hash(): s for s in [*variables.symbols, *(r for r in variables.rates if r is not None)]}
     for name, value in parameters.defaults.items():
         if not np.isfinite(value).all():
             raise ModelError(f"the default of parameter {name!r} is not finite: {value}")
     others = _others(time, parameters.column)
     for key, (symbol, role) in others.items():
-        if key in known:
+        if key in by_hash:
             raise ModelError(f"the symbol {str(symbol)!r} is a variable (or a rate) and belongs to {role}; choose one")
     if not np.isfinite(_constants(ca.vertcat(*rows))).all():
         broken = (name for name, row in zip(names, rows, strict=True) if not np.isfinite(_constants(row)).all())
         raise ModelError(f"equation {next(broken)!r} contains NaN or infinity")
     for name, row, present in zip(names, rows, symbols, strict=True):
-        _refuse_strange_symbols(name, present, known, others)
-        if known.keys().isdisjoint(present):
+        _refuse_strange_symbols(name, present, by_hash, others)
+        if by_hash.keys().isdisjoint(present):
             raise ModelError(f"equation {name!r}, {row} = 0, contains no variable")
 
 

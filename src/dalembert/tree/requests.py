@@ -211,10 +211,10 @@ def constraint_function(mechanism: Mechanism, name: str, inputs: Sequence[str], 
     frames = {frame for pair in pairs for frame in (pair.frame, pair.other) if frame is not None}
     tree, _ = cheapest(mechanism, partial(_motion, frames, "drift" in outputs))
     sizes = {"q": mechanism.nq, "v": mechanism.nv, "t": 1}
-    symbols = {word: ca.SX.sym(word, size) for word, size in sizes.items()}
+    symbols = {letter: ca.SX.sym(letter, size) for letter, size in sizes.items()}
     rows = assemble(TreeKinematics(mechanism, tree, symbols["q"], symbols["v"], symbols["t"]))
-    expressions = [ca.SX(getattr(rows, word)) for word in outputs]
-    columns, names = [symbols[word] for word in inputs], list(inputs)
+    expressions = [ca.SX(getattr(rows, output)) for output in outputs]
+    columns, names = [symbols[letter] for letter in inputs], list(inputs)
     if mechanism.parameter_column is not None:
         columns, names = [*columns, mechanism.parameter_column], [*names, "parameters"]
     return ca.Function(name, columns, expressions, names, list(outputs))

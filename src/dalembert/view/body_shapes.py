@@ -125,8 +125,8 @@ def on_body(m: Mechanism, frame: str | None, place: Placement = IDENTITY) -> tup
     """Return the body that carries a frame (-1: the ground), and the place in the body's frame."""
     if frame is None:
         return -1, place
-    known = m.frame(frame)
-    return m.body_index(known.body), known.placement @ place
+    carrier = m.frame(frame)
+    return m.body_index(carrier.body), carrier.placement @ place
 
 
 def tips_of(m: Mechanism) -> dict[int, list[Array]]:

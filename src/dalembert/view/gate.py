@@ -83,8 +83,8 @@ class Gate:
         first, _, rest = text.partition("\r\n")
         fields = dict(re.findall(r"^([\w-]+):\s*(.*?)\s*$", rest.lower(), re.MULTILINE))
         original = re.search(rf"^cookie:.*?\b{COOKIE}=([\w-]+)", rest, re.MULTILINE | re.IGNORECASE)
-        asked = re.search(r"[?&]token=([\w-]+)", first)
-        if asked and compare_digest(asked[1], self.token):
+        match = re.search(r"[?&]token=([\w-]+)", first)
+        if match and compare_digest(match[1], self.token):
             cookie = f"{COOKIE}={self.token}; HttpOnly; SameSite=Strict; Path=/"
             lines = ["HTTP/1.1 303 See Other", "Location: /", f"Set-Cookie: {cookie}", "Content-Length: 0"]
             return "\r\n".join([*lines, "Connection: close", "", ""]).encode()

@@ -390,7 +390,7 @@ def triangles(shape: Shape, size: float) -> tuple[Array, Array]:
     if shape.kind == "box":
         corners = np.array(np.meshgrid([-0.5, 0.5], [-0.5, 0.5], [-0.5, 0.5], indexing="ij")).reshape(3, -1).T
         quads = [(0, 1, 3, 2), (4, 6, 7, 5), (0, 4, 5, 1), (2, 3, 7, 6), (0, 2, 6, 4), (1, 5, 7, 3)]
-        faces = np.array([each for a, b, c, d in quads for each in ((a, b, c), (a, c, d))])
+        faces = np.array([triangle for a, b, c, d in quads for triangle in ((a, b, c), (a, c, d))])
         return _flat(corners * np.asarray(s), faces)
     if shape.kind == "plane":
         x, y = (half or 3.0 * size for half in s)

@@ -90,7 +90,7 @@ def _stl(content: bytes, path: str) -> list[TriangleMesh]:
         corners = facets["corners"].reshape(-1, 3).astype(float)
     else:
         words = content.decode("ascii", "replace").split()
-        starts = [i for i, word in enumerate(words) if word == "vertex"]
+        starts = [i for i, token in enumerate(words) if token == "vertex"]
         corners = np.array([[float(x) for x in words[i + 1 : i + 4]] for i in starts]).reshape(-1, 3)
     return [_joined(corners, np.arange(len(corners) // 3 * 3).reshape(-1, 3))]
 
@@ -117,7 +117,7 @@ def _obj(content: bytes, path: str) -> list[TriangleMesh]:
         if len(words) > 3 and words[0] == "v":
             vertices.append([float(x) for x in words[1:4]])
         elif len(words) > 3 and words[0] == "f":
-            corners = [int(word.split("/")[0]) for word in words[1:]]
+            corners = [int(corner.split("/")[0]) for corner in words[1:]]
             places = [k - 1 if k > 0 else len(vertices) + k for k in corners]
             faces += [(places[0], places[k], places[k + 1]) for k in range(1, len(places) - 1)]
     return [_joined(np.array(vertices).reshape(-1, 3), np.array(faces, int).reshape(-1, 3))] if faces else []
@@ -145,9 +145,9 @@ def _dae(content: bytes, path: str) -> list[TriangleMesh]:
         for instance in node.all("instance_geometry"):
             geometry = ids.get(instance.attributes.get("url", "").lstrip("#"))
             bound = {
-                each.attributes.get("symbol", ""): each.attributes.get("target", "").lstrip("#")
-                for each in instance.walk()
-                if each.tag == "instance_material"
+                item.attributes.get("symbol", ""): item.attributes.get("target", "").lstrip("#")
+                for item in instance.walk()
+                if item.tag == "instance_material"
             }
             if geometry is not None:
                 meshes += [_moved(mesh, X) for mesh in _geometry(geometry, bound, ids)]

@@ -78,7 +78,7 @@ def legend_of(picture: Picture) -> str:
         or any(link.kind == "rod" for link in picture.links),
         "ghost": bool(picture.ghosts),
     }
-    return "".join(f"<span>{LEGEND[word][0]}{LEGEND[word][1]}</span>" for word, there in shown.items() if there)
+    return "".join(f"<span>{LEGEND[key][0]}{LEGEND[key][1]}</span>" for key, there in shown.items() if there)
 
 
 def _shown_massless(body: Any, shapes: list[Shape]) -> bool:

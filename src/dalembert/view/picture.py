@@ -410,8 +410,8 @@ def uniqueness(m: Mechanism, q: Array, v: Array) -> Array:
         return np.zeros((N, 0), bool)
     chosen = np.unique(np.linspace(0, N - 1, min(N, MOST_CHECKED)).astype(int))
     certificate = m.solve(q[chosen], v[chosen]).certificate
-    answered = np.asarray(certificate.status) < Status.NOT_SYMMETRIC
-    unique = np.asarray(certificate.unique, bool).reshape(chosen.size, -1)[:, :rows] & answered.reshape(-1, 1)
+    valid = np.asarray(certificate.status) < Status.NOT_SYMMETRIC
+    unique = np.asarray(certificate.unique, bool).reshape(chosen.size, -1)[:, :rows] & valid.reshape(-1, 1)
     return unique[np.searchsorted(chosen, np.arange(N), side="right") - 1]
 
 

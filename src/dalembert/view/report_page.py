@@ -90,7 +90,7 @@ class Report:
             return f"<{tag}>{escape(str(value))}</{tag}>"
 
         body = "".join(f"<tr>{''.join(map(cell, row))}</tr>" for row in rows)
-        head = "".join(cell(word, "th") for word in heads)
+        head = "".join(cell(title, "th") for title in heads)
         words = f"<p><small>{escape(caption)}</small></p>" if caption else ""
         self._parts.append(f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>{words}")
 

@@ -130,7 +130,7 @@ def uniqueness(components: Sequence[str]) -> str:
 
 def _pictures(page: Report, run: Trajectory, panels: Sequence[str]) -> None:
     page.heading("How it moved")
-    chosen = [word for word in panels if word not in ("energy", "residuals")]  # which have a section of their own
+    chosen = [panel for panel in panels if panel not in ("energy", "residuals")]  # which have a section of their own
     page.figure(run.plot(chosen or None), "Lines are labelled by the names of the model; dashed lines mark events"
                 + (", backgrounds the contacts that act." if run.contacts else "."))  # fmt: skip
 

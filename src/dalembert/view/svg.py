@@ -116,9 +116,9 @@ def _circle(drawing: PlaneDrawing, item: Item, places: Array, see: str) -> str:
         return f'{head} cx="{x:.1f}" cy="{y:.1f}"/>'
     shown = thinned(places, DEVIATION)
     moves = [
-        f'<animate attributeName="{word}" values="{";".join(f"{places[k, j]:.1f}" for k in shown)}"'
+        f'<animate attributeName="{attribute}" values="{";".join(f"{places[k, j]:.1f}" for k in shown)}"'
         f"{_timing(drawing, shown)}/>"
-        for j, word in enumerate(("cx", "cy"))
+        for j, attribute in enumerate(("cx", "cy"))
     ]
     return f"{head}>{''.join(moves)}</circle>"
 

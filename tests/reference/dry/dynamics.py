@@ -11,7 +11,7 @@ import numpy as np
 from dalembert.checks import refuse_masked
 from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.friction import Coulomb, FrictionContact, Law, Resolution, resolve
-from dalembert.friction.bounded.sticking import independent_sticking
+from dalembert.friction.delassus import independent_sticking
 from dalembert.kkt import KKT, Status
 from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated

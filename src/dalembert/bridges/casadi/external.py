@@ -132,8 +132,8 @@ def write_external(kernel: Kernel, export: Export) -> Path:
         "adj1": kernel.vjp(outputs=names),
     }
     files = {
-        word: export_c(made.function, folder / f"{name}_{word}", name=f"{name}_{word}")
-        for word, made in derived.items()
+        kind: export_c(derivative.function, folder / f"{name}_{kind}", name=f"{name}_{kind}")
+        for kind, derivative in derived.items()
     }
     for file in files.values():
         for part in (file.source, file.header):
@@ -142,16 +142,18 @@ def write_external(kernel: Kernel, export: Export) -> Path:
         file.example.unlink()
         file.source.parent.rmdir()
     texts = [_function(f"{name}_casadi", name, kernel.inputs, (), kernel.outputs)]
-    for word, made in derived.items():
+    for kind, derivative in derived.items():
         n = len(kernel.inputs)
-        blocks = [(o, i) for o in outputs for i in kernel.inputs] if word == "jac" else None
+        blocks = [(o, i) for o in outputs for i in kernel.inputs] if kind == "jac" else None
         texts.append(
-            _function(f"{word}_{name}_casadi", f"{name}_{word}", made.inputs, outputs, made.outputs, n, blocks)
+            _function(
+                f"{kind}_{name}_casadi", f"{name}_{kind}", derivative.inputs, outputs, derivative.outputs, n, blocks
+            )
         )
-    includes = "\n".join(f'#include "{each}.h"' for each in (name, *(f"{name}_{word}" for word in derived)))
+    includes = "\n".join(f'#include "{stem}.h"' for stem in (name, *(f"{name}_{kind}" for kind in derived)))
     target = folder / f"{name}_casadi.c"
     target.write_text(HEAD.format(name=name, includes=includes) + "".join(texts) + "\n#ifdef __cplusplus\n}\n#endif\n")
-    sources = " ".join(f"{each}.c" for each in (name, *(f"{name}_{word}" for word in derived), f"{name}_casadi"))
+    sources = " ".join(f"{stem}.c" for stem in (name, *(f"{name}_{kind}" for kind in derived), f"{name}_casadi"))
     with export.cmake.open("a") as file:
         file.write(
             f"# What casadi.external loads.\nadd_library({name}_casadi SHARED {sources})\n"
@@ -183,12 +185,12 @@ def _function(
         used.append(f"x{place}")
         body.append(f"    const double *x{place} = da_in(arg[{place}], w + {offset}, {port.rows}, {port.cols});")
         offset += port.size
-    results, ends, kept = [], [], []
+    results, ends, ports = [], [], []
     for place, port in enumerate(outputs):
         results.append(f"w + {offset}")
         if port.name != VERDICT:
-            ends.append(_written(len(kept), offset, port, None if blocks is None else blocks[place]))
-            kept.append(port)
+            ends.append(_written(len(ports), offset, port, None if blocks is None else blocks[place]))
+            ports.append(port)
         offset += port.size
     body.append(f"    {inner}({', '.join(used + results)});")
     body += ends
@@ -197,11 +199,11 @@ def _function(
         symbol=symbol,
         body="\n".join(body),
         n_in=len(arguments),
-        n_out=len(kept),
+        n_out=len(ports),
         names_in=", ".join(f'"{name}"' for name in _names(arguments)),
-        names_out=", ".join(f'"{name}"' for name in _names(kept)),
+        names_out=", ".join(f'"{name}"' for name in _names(ports)),
         sparsity_in="".join(_sparsity(i, port) for i, port in enumerate(arguments)),
-        sparsity_out="".join(_sparsity(i, port) for i, port in enumerate(kept)),
+        sparsity_out="".join(_sparsity(i, port) for i, port in enumerate(ports)),
         work=max(1, offset),
     )
 

@@ -70,16 +70,16 @@ def variables(
         *zip(mechanism.configuration_names, q, q_units, strict=True),
         *zip((f"{name}.v" for name in mechanism.coordinates), v, (_per_second(u) for u in v_units), strict=True),
     ]
-    found = [UnitVariable("time", "independent", unit="s")]
-    found += [UnitVariable(name, "output", float(x), unit) for name, x, unit in states]
+    entries = [UnitVariable("time", "independent", unit="s")]
+    entries += [UnitVariable(name, "output", float(x), unit) for name, x, unit in states]
     for place, (name, _, unit) in enumerate(states, start=1):
-        found.append(UnitVariable(f"der({name})", "local", None, _per_second(unit), place))
+        entries.append(UnitVariable(f"der({name})", "local", None, _per_second(unit), place))
     efforts = {"rad": "N.m", "m": "N"}
     for name, unit in zip(mechanism.coordinates, v_units, strict=True):
-        found.append(UnitVariable(f"tau.{name}", "input", 0.0, efforts[unit]))
-    found += [UnitVariable(f"multiplier.{name}", "output") for name in mechanism.names]
-    found.append(UnitVariable("status", "output"))
-    return found + [UnitVariable(name, "parameter", float(x)) for name, x in parameters.items()]
+        entries.append(UnitVariable(f"tau.{name}", "input", 0.0, efforts[unit]))
+    entries += [UnitVariable(f"multiplier.{name}", "output") for name in mechanism.names]
+    entries.append(UnitVariable("status", "output"))
+    return entries + [UnitVariable(name, "parameter", float(x)) for name, x in parameters.items()]
 
 
 def _units(mechanism: Mechanism) -> tuple[list[str], list[str]]:
@@ -88,10 +88,10 @@ def _units(mechanism: Mechanism) -> tuple[list[str], list[str]]:
     v: list[str] = []
     for joint in mechanism.joints:
         kind = KINDS[joint.kind]
-        own = ["rad" if angular else "m" for angular in kind.angular]
-        v += own
+        velocity_units = ["rad" if angular else "m" for angular in kind.angular]
+        v += velocity_units
         length = ["m"] * (kind.unit.start if kind.unit is not None else 0)
-        q += own if kind.nq == kind.nv else length + [""] * (kind.nq - len(length))
+        q += velocity_units if kind.nq == kind.nv else length + [""] * (kind.nq - len(length))
     return q, v
 
 
@@ -154,8 +154,8 @@ def description3(
         }
         lines.append(f"    <Float64{_attributes(**words)}/>")
     lines += ["  </ModelVariables>", "  <ModelStructure>"]
-    for word, chosen in _structure(found):
-        tag = {"output": "Output", "derivative": "ContinuousStateDerivative", "initial": "InitialUnknown"}[word]
+    for role, chosen in _structure(found):
+        tag = {"output": "Output", "derivative": "ContinuousStateDerivative", "initial": "InitialUnknown"}[role]
         lines += [f'    <{tag} valueReference="{place}"/>' for place in chosen]
     return "\n".join([*lines, "  </ModelStructure>", "</fmiModelDescription>", ""])
 
@@ -198,8 +198,8 @@ def description2(
         }
         lines.append(f"    <ScalarVariable{_attributes(**words)}><Real{_attributes(**real)}/></ScalarVariable>")
     lines += ["  </ModelVariables>", "  <ModelStructure>"]
-    for word, chosen in _structure(found):
-        tag = {"output": "Outputs", "derivative": "Derivatives", "initial": "InitialUnknowns"}[word]
+    for role, chosen in _structure(found):
+        tag = {"output": "Outputs", "derivative": "Derivatives", "initial": "InitialUnknowns"}[role]
         if chosen:
             lines.append(f"    <{tag}>" + "".join(f'<Unknown index="{place + 1}"/>' for place in chosen) + f"</{tag}>")
     return "\n".join([*lines, "  </ModelStructure>", "</fmiModelDescription>", ""])

@@ -98,31 +98,31 @@ def to_fmu(
     start_q, start_v = _start(mechanism, q, v)
     symbolic = SymbolicMechanism.of(mechanism, tuple(parameters)) if parameters else None
     values = _parameter_values(symbolic)
-    found = variables(mechanism, start_q.tolist(), start_v.tolist(), values)
-    twice = [x for x, count in Counter(variable.name for variable in found).items() if count > 1]
+    entries = variables(mechanism, start_q.tolist(), start_v.tolist(), values)
+    twice = [x for x, count in Counter(variable.name for variable in entries).items() if count > 1]
     if twice:
         raise ModelError(f"a unit has a variable {twice[0]!r} of its own, as has {mechanism.name!r}: rename the joint")
     _warn_of_friction(mechanism)
     token = (
         "{"
-        + hashlib.sha256("|".join([mechanism.content(), version, repr(found), repr(step)]).encode()).hexdigest()[:32]
+        + hashlib.sha256("|".join([mechanism.content(), version, repr(entries), repr(step)]).encode()).hexdigest()[:32]
         + "}"
     )
     with tempfile.TemporaryDirectory() as folder:
         sources = Path(folder) / "sources"
-        files = _write_sources(symbolic or mechanism, sources, len(values), found, token, step, hold, version)
-        made = _binaries(sources, files, Path(folder) / "binaries", name, platforms, version)
+        files = _write_sources(symbolic or mechanism, sources, len(values), entries, token, step, hold, version)
+        binaries = _binaries(sources, files, Path(folder) / "binaries", name, platforms, version)
         if version == "3.0":
-            text = description3(name, mechanism.name, token, found, kinds, step)
+            text = description3(name, mechanism.name, token, entries, kinds, step)
             (sources / "buildDescription.xml").write_text(build_description(name, files))
         else:
-            text = description2(name, mechanism.name, token, found, kinds, files)
+            text = description2(name, mechanism.name, token, entries, kinds, files)
         (Path(folder) / "modelDescription.xml").write_text(text)
         with zipfile.ZipFile(target, "w", zipfile.ZIP_DEFLATED) as archive:
             for file in sorted(Path(folder).rglob("*")):
                 if file.is_file():
                     archive.write(file, file.relative_to(folder).as_posix())
-    return MockupUnit(target, version, {x.name: x for x in found}, made)
+    return MockupUnit(target, version, {x.name: x for x in entries}, binaries)
 
 
 def _check(word: Any, known: Sequence[str], what: str) -> None:
@@ -243,12 +243,12 @@ def _write_sources(
         "",
     ]
     lines += ["#include <stddef.h>", *(f'#include "{name}.h"' for name in functions), ""]
-    lines += [f"#define {word} {value}" for word, value in sizes.items()]
+    lines += [f"#define {macro} {value}" for macro, value in sizes.items()]
     (folder / "model.h").write_text("\n".join([*lines, "", "#endif", ""]))
-    own = ["runtime.c", f"fmi{version[0]}.c"]
-    for file in ("runtime.h", "common.h", *own):
+    runtime = ["runtime.c", f"fmi{version[0]}.c"]
+    for file in ("runtime.h", "common.h", *runtime):
         shutil.copyfile(HERE / file, folder / file)
-    return [*files, *own]
+    return [*files, *runtime]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -295,8 +295,8 @@ def _binaries(
     """Compile for every platform; without a list, for this one, and for Windows and Linux where Zig is installed."""
     if platforms is None:
         zig = importlib.util.find_spec("ziglang") is not None
-        own = native_platform()
-        platforms = tuple(dict.fromkeys(x for x in (own, *(("linux64", "win64") if zig else ())) if x))
+        host = native_platform()
+        platforms = tuple(dict.fromkeys(x for x in (host, *(("linux64", "win64") if zig else ())) if x))
     for platform in platforms:
         _check(platform, tuple(PLATFORMS), "platforms")
         three, two, ending, _ = PLATFORMS[platform]

@@ -59,10 +59,10 @@ class Motion:
 
     def observe(self) -> Array:
         """Return all observations, fresh."""
-        found = np.array(self.task.observe(self.batch.q, self.batch.v), dtype=np.float32)
-        if found.ndim != 2 or len(found) != self.size:
-            raise ShapeError(f"observe(q, v) is ({self.size}, k), not {found.shape}")
-        return found
+        observation = np.array(self.task.observe(self.batch.q, self.batch.v), dtype=np.float32)
+        if observation.ndim != 2 or len(observation) != self.size:
+            raise ShapeError(f"observe(q, v) is ({self.size}, k), not {observation.shape}")
+        return observation
 
     def step(self, actions: Array) -> tuple[Array, Array, Array, Array]:
         """Advance all copies; return rewards, ends, cuts by the horizon, and which copies had an answer."""

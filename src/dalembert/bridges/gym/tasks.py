@@ -133,12 +133,12 @@ GO2_POSE = {"thigh": 0.9, "calf": -1.8}
 def _robot_file(name: str) -> str:
     """Return the path of a file of the package example-robot-data."""
     try:
-        found = [path for path in files("example-robot-data") or () if path.name == name]
+        paths = [path for path in files("example-robot-data") or () if path.name == name]
     except PackageNotFoundError:
-        found = []
-    if not found:
+        paths = []
+    if not paths:
         raise MissingExtraError("example-robot-data", "test", f"the robot {name!r}")
-    return str(found[0].locate())
+    return str(paths[0].locate())
 
 
 @cache
@@ -151,8 +151,8 @@ def go2_stance() -> EnvTask:
     stand = mechanism.neutral()
     stand[2] = GO2_HEIGHT
     for joint in mechanism.joints:
-        for word, angle in GO2_POSE.items():
-            if word in joint.name:
+        for part, angle in GO2_POSE.items():
+            if part in joint.name:
                 stand[mechanism.index_q(joint.name)] = angle
     base = mechanism.joints[0].name
     driven = [name for name in mechanism.coordinates if not name.startswith(base)]
@@ -184,10 +184,10 @@ def cassie_legs() -> EnvTask:
 
     mechanism = load(_robot_file("cassie_v2.sdf"), base="fixed", passive=True, allow_unphysical=True)
     hanging = mechanism.assemble(mechanism.neutral()).q
-    driven = [f"{side}-{word}-op" for side in ("left", "right") for word in CASSIE_MOTORS]
+    driven = [f"{side}-{motor}-op" for side in ("left", "right") for motor in CASSIE_MOTORS]
     at = np.array([mechanism.index_q(name).start for name in driven])
-    wanted = np.array([next((x for word, x in CASSIE_SQUAT.items() if word in name), np.nan) for name in driven])
-    goals, places = wanted[np.isfinite(wanted)], at[np.isfinite(wanted)]
+    angles = np.array([next((x for part, x in CASSIE_SQUAT.items() if part in name), np.nan) for name in driven])
+    goals, places = angles[np.isfinite(angles)], at[np.isfinite(angles)]
 
     def observe(q: Array, v: Array) -> Array:
         return np.column_stack([np.sin(q), np.cos(q), v])

@@ -65,11 +65,11 @@ def cuda_handler(kernel: Kernel) -> tuple[int, Any]:
     def launch(frame: int) -> None:
         args, rets = _word(frame + 72), _word(frame + 112)
         api, context = _word(frame + 16), _word(frame + 24)
-        asked = _StreamArgs(ctypes.sizeof(_StreamArgs), None, context, None)
-        error = ctypes.CFUNCTYPE(Pointer, Pointer)(_word(api + 80))(ctypes.addressof(asked))
+        request = _StreamArgs(ctypes.sizeof(_StreamArgs), None, context, None)
+        error = ctypes.CFUNCTYPE(Pointer, Pointer)(_word(api + 80))(ctypes.addressof(request))
         if error:
             raise RuntimeError("XLA has no stream for this call")
-        with cupy.cuda.ExternalStream(asked.stream or 0):
+        with cupy.cuda.ExternalStream(request.stream or 0):
             inputs = [array(_word(args + 8 * k), port) for k, port in enumerate(kernel.inputs)]
             outputs = tuple(array(_word(rets + 8 * k), port) for k, port in enumerate(kernel.outputs))
             kernel(*inputs, out=outputs)
@@ -89,5 +89,5 @@ def cuda_handler(kernel: Kernel) -> tuple[int, Any]:
             return create(ctypes.addressof(words))
         return None
 
-    made = Handler(handle)
-    return ctypes.cast(made, Pointer).value or 0, made
+    handler = Handler(handle)
+    return ctypes.cast(handler, Pointer).value or 0, handler

@@ -48,11 +48,11 @@ def to_jax(kernel: Kernel, route: str = "auto") -> Callable[..., Any]:
 def _route(jax: Any, kernel: Kernel, route: str) -> str:
     """Return how XLA calls the kernel: its code, or Python with a word that it does."""
     version = interface_version(jax.ffi.include_dir()) if hasattr(jax, "ffi") else None
-    known = version is not None and version[0] == KNOWN_MAJOR and version[1] >= SPOKEN_MINOR
+    compatible = version is not None and version[0] == KNOWN_MAJOR and version[1] >= SPOKEN_MINOR
     why = ""
     if not hasattr(kernel.engine, "single") and kernel.backend != "cuda":
         why = f"a kernel of backend {kernel.backend!r} is not one piece of machine code"
-    elif not known:
+    elif not compatible:
         why = f"JAX {jax.__version__} calls foreign functions by an interface that is not known here ({version})"
     if route == "ffi" and why:
         raise UnsupportedError(f"{why}; route='callback' works, and is slower")
@@ -100,16 +100,16 @@ class KernelPrimitive:
         if route == "callback":
             mlir.register_lowering(primitive, mlir.lower_fun(self._callback, multiple_results=True))
             return
-        own = "cuda" if kernel.backend == "cuda" else "cpu"
-        if own == "cuda":
+        device = "cuda" if kernel.backend == "cuda" else "cpu"
+        if device == "cuda":
             address, self.machine = cuda_handler(kernel)
         else:
             self.machine = handler(kernel)
             address = self.machine.address  # never freed: XLA keeps it
-        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="CUDA" if own == "cuda" else "cpu")
-        mlir.register_lowering(primitive, jax.ffi.ffi_lowering(name), platform=own)
+        jax.ffi.register_ffi_target(name, jax.ffi.pycapsule(address), platform="CUDA" if device == "cuda" else "cpu")
+        mlir.register_lowering(primitive, jax.ffi.ffi_lowering(name), platform=device)
         for platform in PLATFORMS:
-            if platform != own:
+            if platform != device:
                 mlir.register_lowering(primitive, self._refuse, platform=platform)
 
     @classmethod
@@ -142,10 +142,10 @@ class KernelPrimitive:
     def _product(self, forward: bool) -> KernelPrimitive:
         names = [self.kernel.outputs[k].name for k in self.smooth]
         kernel = (self.kernel.jvp if forward else self.kernel.vjp)(outputs=names)
-        made = KernelPrimitive.of(kernel, self.route)
-        made.linear_from = len(self.kernel.inputs)
-        made.transposed = (lambda: self.against) if forward else (lambda: self.along)
-        return made
+        product = KernelPrimitive.of(kernel, self.route)
+        product.linear_from = len(self.kernel.inputs)
+        product.transposed = (lambda: self.against) if forward else (lambda: self.along)
+        return product
 
     def _abstract(self, *avals: Any) -> list[Any]:
         shaped = import_module("jax.core").ShapedArray
@@ -177,14 +177,14 @@ class KernelPrimitive:
         jnp = self.jax.numpy
         seeds = [jnp.zeros(c.aval.shape, self.dtype) if type(c) is ad.Zero else c for c in cotangents]
         results = self.transposed().bind(*args[:n], *seeds)
-        found: list[Any] = [None] * n
+        totals: list[Any] = [None] * n
         for x, result in zip(args[n:], results, strict=True):
             if not ad.is_undefined_primal(x):
-                found.append(None)
+                totals.append(None)
                 continue
             extra = result.ndim - len(x.aval.shape)
-            found.append(result.sum(axis=tuple(range(extra))) if extra else result)
-        return found
+            totals.append(result.sum(axis=tuple(range(extra))) if extra else result)
+        return totals
 
     def _callback(self, *arrays: Any) -> Any:
         """Call Python from XLA."""

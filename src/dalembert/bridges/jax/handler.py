@@ -178,7 +178,7 @@ def interface_version(folder: str) -> tuple[int, int] | None:
     """Return the version of the interface that a JAX installation has, from the header that it ships."""
     try:
         text = (Path(folder) / "xla/ffi/api/c_api.h").read_text()
-        found = [re.search(rf"#define XLA_FFI_API_{word} (\d+)", text) for word in ("MAJOR", "MINOR")]
-        return int(found[0][1]), int(found[1][1])  # type: ignore[index]
+        matches = [re.search(rf"#define XLA_FFI_API_{part} (\d+)", text) for part in ("MAJOR", "MINOR")]
+        return int(matches[0][1]), int(matches[1][1])  # type: ignore[index]
     except (OSError, TypeError):
         return None

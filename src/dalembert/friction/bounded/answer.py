@@ -183,14 +183,14 @@ def _with_doubt(note: str) -> str:
 
 def certify(problem: IntervalProblem, method: str, answer: MethodForces, c: Array, size: Array) -> FrictionCertificate:
     """Measure how far the forces are from the friction laws, at rest (c are accelerations) and in motion."""
-    R, T, G, known = problem.rest, answer.forces, problem.delassus[0], problem.forces_in_motion
+    R, T, G, kinetic = problem.rest, answer.forces, problem.delassus[0], problem.forces_in_motion
     diagonal = np.where(np.diag(G) > 0.0, np.diag(G), 1.0)
     missed = diagonal * np.abs(T - np.clip(T - c / diagonal, -problem.limits, problem.limits))
-    off = np.abs(T - known)
-    short = np.divide(off, np.abs(known), out=np.where(off > 0.0, np.inf, 0.0), where=known != 0.0)
+    off = np.abs(T - kinetic)
+    short = np.divide(off, np.abs(kinetic), out=np.where(off > 0.0, np.inf, 0.0), where=kinetic != 0.0)
     at_rest = np.divide(missed, size, out=np.zeros_like(missed), where=R)
     optimality = float(np.max(np.where(R, at_rest, short), initial=0.0))
-    limit = np.where(R, problem.limits, np.abs(known))
+    limit = np.where(R, problem.limits, np.abs(kinetic))
     over = np.abs(T) - limit
     excess = float(np.max(np.where(over > 0.0, over / np.where(limit > 0.0, limit, 1.0), 0.0), initial=0.0))
     return FrictionCertificate(method, optimality, excess, answer.iterations, answer.note)

@@ -176,11 +176,11 @@ def _static_forces(problem: IntervalProblem, T: Array, stick: Array, route: str)
         if np.isfinite(quick).all():
             return quick
     S = np.flatnonzero(stick)
-    known = np.where(stick, 0.0, T)
+    kinetic = np.where(stick, 0.0, T)
     rows = np.vstack([problem.system.A, problem.W[:, S].T])
     held = KKT(problem.system.M, rows, route=route)
     drift = np.concatenate([problem.drift, problem.contact_drift[S]])
-    solution = held.solve(problem.f + problem.W @ known, drift)
+    solution = held.solve(problem.f + problem.W @ kinetic, drift)
     if not solution.ok:
         raise SolvabilityError(f"forces that hold the contacts are in doubt: {Status(int(solution.status)).message}")
     return solution.reactions[problem.system.m :]

@@ -76,17 +76,17 @@ class RedundantRows:
         """Factor for G (m, m); `metric` (m,) weighs the squares of the multipliers, ones by default."""
         m = len(G)
         weights = tuple([1.0] * m if metric is None else map(float, metric))
-        kept = kept_rows(needs)
+        independent = kept_rows(needs)
         implied = tuple(i for i in range(m) if needs.sums[i])
-        factor = sparse_factor([[G[i][j] for j in kept] for i in kept], range(len(kept)))
+        factor = sparse_factor([[G[i][j] for j in independent] for i in independent], range(len(independent)))
         sums = []
         for i in implied:
-            row = factor.solve({place: G[i][j] for place, j in enumerate(kept)})
-            sums.append({kept[place]: x for place, x in row.items() if kept[place] in needs.sums[i]})
+            row = factor.solve({place: G[i][j] for place, j in enumerate(independent)})
+            sums.append({independent[place]: x for place, x in row.items() if independent[place] in needs.sums[i]})
         squares = [[_weighed(one, two, weights) for two in sums] for one in sums]
         for k, i in enumerate(implied):
             squares[k][k] = add(weights[i], squares[k][k])
-        return cls(kept, implied, factor, sums, sparse_factor(squares, range(len(implied))), weights)
+        return cls(independent, implied, factor, sums, sparse_factor(squares, range(len(implied))), weights)
 
     def solve(self, r: Vector) -> Vector:
         """Return the least lam with G lam = r."""
@@ -208,8 +208,8 @@ class BlockSolver:
         `inputs` is everything that comes from outside: where it is not finite, the sample is said to be so. `sizes`
         (m,) are what c is a difference of, where it is one.
         """
-        asked = Asked(load, c, inputs, sizes)
-        return judged(self.system, self.needs, self.limits, asked, self.solved(load, c))
+        data = Asked(load, c, inputs, sizes)
+        return judged(self.system, self.needs, self.limits, data, self.solved(load, c))
 
     def solved(self, load: Any, c: Sequence[Scalar], turning: Vector | None = None) -> Solved:
         """Return a, lam and what the verdict is made from; `turning` as in `RedundantRows.spread`."""

@@ -49,7 +49,7 @@ def probe(
     """
     groups = tuple(range(A.shape[1])) if groups is None else tuple(groups)
     plain, weighed = _delassus(M, A, 0.0, groups), _delassus(M, A, 1.0, groups)
-    light = any(_small(one) > _small(two) for one, two in zip(plain.spectra, weighed.spectra, strict=True))
+    light = any(_small(s) > _small(w) for s, w in zip(plain.spectra, weighed.spectra, strict=True))
     massless = light or any(_spectrum(m)[0] < NEARLY_MASSLESS for m in M)
     conditioning = weighed if massless else plain
     heavy = _diagonals(conditioning.H).max(initial=0.0) or 1.0
@@ -111,29 +111,29 @@ def _dependences(
     free = [rank_here for rank_here in ranks if rank_here < A.shape[2]]
     rank = max(free if moves and free else ranks, default=0) if known is None else known
     generic = [B for B, rank_here in zip(rows, ranks, strict=True) if rank_here == rank] or rows
-    kept = sorted(rows_of_rank(generic, rank))
-    rest = [i for i in range(m) if i not in kept]
+    basis = sorted(rows_of_rank(generic, rank))
+    rest = [i for i in range(m) if i not in basis]
     largest = np.zeros((len(rest), rank))
     for B in generic:
-        T = np.linalg.lstsq(B[kept].T, B[rest].T, rcond=None)[0].T if rank and rest else largest
+        T = np.linalg.lstsq(B[basis].T, B[rest].T, rcond=None)[0].T if rank and rest else largest
         largest = np.maximum(largest, np.abs(T))
-    parts = {i: tuple(sorted(kept[k] for k in np.flatnonzero(largest[at] > PART))) for at, i in enumerate(rest)}
+    parts = {i: tuple(sorted(basis[k] for k in np.flatnonzero(largest[at] > PART))) for at, i in enumerate(rest)}
     small = {i for i in rest if max(np.linalg.norm(B[i]) for B in generic) <= digits}
     return tuple(i in rest for i in range(m)), tuple(() if i in small else parts.get(i, ()) for i in range(m))
 
 
 def rows_of_rank(rows: list[Array], rank: int) -> list[int]:
     """Return `rank` rows whose least pivot among all probes is largest, one after another (pivoted Gram-Schmidt)."""
-    rests, kept = [B.copy() for B in rows], list[int]()
+    rests, basis = [B.copy() for B in rows], list[int]()
     for _ in range(rank):
         sizes = np.min([np.linalg.norm(B, axis=1) for B in rests], axis=0)
-        sizes[kept] = -1.0
-        kept.append(int(np.argmax(sizes)))
+        sizes[basis] = -1.0
+        basis.append(int(np.argmax(sizes)))
         for B in rests:
-            unit = B[kept[-1]] / (np.linalg.norm(B[kept[-1]]) or 1.0)
+            unit = B[basis[-1]] / (np.linalg.norm(B[basis[-1]]) or 1.0)
             for _ in range(2):
                 B -= np.outer(B @ unit, unit)
-    return kept
+    return basis
 
 
 def _small(spectrum: Array) -> int:

@@ -101,13 +101,13 @@ def judged_by_sample(
     spread = total(*(1.0 / ca.SX(reduce(ca.fmin, p)) for p in (mass_pivots, row_pivots) if p))
     whole = total(root(solved.free), root(solved.held), sum_of_sizes(s, asked.c))
     error = spread * limits.rounding * whole
-    kept = [j for j in range(len(s)) if j not in rows.sums]
-    borne = _borne(rows, solved.lam, kept)
+    independent = [j for j in range(len(s)) if j not in rows.sums]
+    borne = _borne(rows, solved.lam, independent)
     conditions = [
         *(ca.SX(p) > limits.regular for p in (*mass_pivots, *row_pivots)),
         *(ca.SX(conflict) <= limits.accept for conflict in omega[:2]),
         *_certain(solved.a, rows.masses, d, error, whole),
-        *_certain(borne, [rows.lengths[j] for j in kept], [s[j] for j in kept], error, whole),
+        *_certain(borne, [rows.lengths[j] for j in independent], [s[j] for j in independent], error, whole),
         *_dependent(system, rows, limits),
         *_lengths(s, limits),
     ]

@@ -60,8 +60,8 @@ class SparseFactor:
         """Return x = L^-T D^-1 y."""
         x: Vector = {}
         for k in reversed(self.order):
-            known = total(*(mul(entry, x[i]) for i, entry in self.columns[k].items()))
-            x[k] = neg(add(mul(y.get(k, 0.0), self.r[k]), known))
+            rest = total(*(mul(entry, x[i]) for i, entry in self.columns[k].items()))
+            x[k] = neg(add(mul(y.get(k, 0.0), self.r[k]), rest))
         return x
 
     def scaled(self, y: Vector) -> Vector:

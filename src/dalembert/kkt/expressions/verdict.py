@@ -226,7 +226,7 @@ class Conditioning:
         words = ("row_scales", "size_floors", "implied")
         place = {i: k for k, i in enumerate(rows)}
         sums = tuple(tuple(place[j] for j in self.sums[i]) for i in rows)
-        return replace(self, sums=sums, **{word: tuple(getattr(self, word)[i] for i in rows) for word in words})
+        return replace(self, sums=sums, **{name: tuple(getattr(self, name)[i] for i in rows) for name in words})
 
 
 class MassFactor(Protocol):

@@ -24,16 +24,16 @@ its bits do not depend on units."""
 
 def factored(route: type[AnyRoute], analysis: Analysis) -> AnyRoute:
     """Return the route's factors of this system, made at most once; raises `RouteDeclined` where it does not apply."""
-    known: Any = analysis.factors.get(route.name)
-    if known is None:
+    factor: Any = analysis.factors.get(route.name)
+    if factor is None:
         try:
-            known = route.factor(analysis)
+            factor = route.factor(analysis)
         except RouteDeclined as declined:
-            known = declined
-        analysis.factors[route.name] = known
-    if isinstance(known, RouteDeclined):
-        raise known
-    return known
+            factor = declined
+        analysis.factors[route.name] = factor
+    if isinstance(factor, RouteDeclined):
+        raise factor
+    return factor
 
 
 __all__ = [

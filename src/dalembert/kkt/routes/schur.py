@@ -58,8 +58,8 @@ class Schur:
         S = Y.T.dot(Y)
         Lsi, spread_S, e = inverse_factor(S, "constraint rows are redundant: A M^-1 A^T is singular")
         spread, (limit, ratio) = max(spread_M, spread_S), analysis.proof
-        given = analysis.as_given(e)
-        clear = spread < limit and (e.size < 2 or bool(given.min() > ratio * given.max()))
+        pivots = analysis.as_given(e)
+        clear = spread < limit and (e.size < 2 or bool(pivots.min() > ratio * pivots.max()))
         return cls(Li, Y, Lsi, spread, np.concatenate((d, e)), clear)
 
     @property

@@ -387,10 +387,22 @@ class FrontBlock:
     def first(self, values: RowValues, load: tuple, present: Array, out: Out) -> tuple[FrontFactors, Trial | None]:
         """Factor without a shift, and solve where the rows that are `present` are independent: a, lam = out."""
         need, tau, c = load
-        made, (a, lam) = np.empty((5, len(c))), out
-        g, pivots, y, gap, size = made
+        vectors, (a, lam) = np.empty((5, len(c))), out
+        g, pivots, y, gap, size = vectors
         clear, one, two = plain_answer(
-            self.stacks.bundle, present, values.wrenches, self.unshifted, need, tau, c, g, pivots, y, a, lam, made[3:]
+            self.stacks.bundle,
+            present,
+            values.wrenches,
+            self.unshifted,
+            need,
+            tau,
+            c,
+            g,
+            pivots,
+            y,
+            a,
+            lam,
+            vectors[3:],
         )
         factors = FrontFactors(self.unshifted, g, pivots, float(self.state.tree.memory.worst[0]))
         return factors, Trial(a, lam, one, two, self.state.room.left, gap, size) if clear else None

@@ -201,15 +201,15 @@ class _Planner:
         if children:
             child = children[0]
             old, begin = int(self.open[child]), int(self.start[child] + self.closed[child])
-        known = {row: k for k, row in enumerate(self.ids[begin : begin + old])} if own else {}
-        fresh = [row for row in own if row not in known]
+        places = {row: k for k, row in enumerate(self.ids[begin : begin + old])} if own else {}
+        fresh = [row for row in own if row not in places]
         if fresh and begin + old != len(self.ids):
             self.ids += self.ids[begin : begin + old]
             begin = len(self.ids) - old
         self.ids += fresh
         self.kind[i], self.child[i], self.start[i], self.open[i] = IN_PLACE, old, begin, old + len(fresh)
         if own:
-            self.place = known | {row: old + k for k, row in enumerate(fresh)}
+            self.place = places | {row: old + k for k, row in enumerate(fresh)}
 
     def _merged(self, i: int, children: list[int], own: list[int], closing: list[int]) -> None:
         """Gather the rows of several children, those that close here first."""

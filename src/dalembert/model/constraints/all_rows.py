@@ -76,9 +76,9 @@ def from_coupling(coupling: Coupling) -> Constraint:
 
 def from_loop(loop: Loop) -> Constraint:
     """Return a loop as the constraint of its kind; `options` of the loop are fields of the constraint."""
-    known = lookup(loop.kind, LOOPS, "kind of loop", loop.source)
-    kind = known.constraint
-    options = dict(loop.options) | ({"axis": loop.axis} if known.has_axis else {})
+    form = lookup(loop.kind, LOOPS, "kind of loop", loop.source)
+    kind = form.constraint
+    options = dict(loop.options) | ({"axis": loop.axis} if form.has_axis else {})
     _check_options(loop, kind, options)
     try:
         return kind(
@@ -152,8 +152,8 @@ def assemble(kinematics: Kinematics) -> Assembled:
 
 def parts_of(constraint: Constraint, kinematics: Kinematics) -> list[Rows]:
     """Return a constraint's rows, those with and those without residual apart."""
-    made = constraint.rows(kinematics)
-    parts = made if isinstance(made, list) else [made]
+    rows = constraint.rows(kinematics)
+    parts = rows if isinstance(rows, list) else [rows]
     gains = constraint.stabilize
     return parts if gains is None else [part.stabilized(gains) for part in parts]
 

@@ -171,13 +171,13 @@ class Pair(Constraint):
         """
         mechanism = kinematics.mechanism
         if self.held:
-            one = kinematics.frame(self.frame, self.placement)
-            return one, one.standing()
+            first = kinematics.frame(self.frame, self.placement)
+            return first, first.standing()
         other = self.other or mechanism.ground
         carrier, shared = shared_carrier(mechanism, mechanism.frame(self.frame).body, mechanism.frame(other).body)
         view = kinematics.seen_from(carrier)
-        one, two = view.frame(self.frame, self.placement), view.frame(other, self.at or IDENTITY)
-        return one.unmoved_by(shared), two.unmoved_by(shared)
+        first, second = view.frame(self.frame, self.placement), view.frame(other, self.at or IDENTITY)
+        return first.unmoved_by(shared), second.unmoved_by(shared)
 
     def finished(self, rows: Rows) -> Rows:
         """Return the rows without residual where the frame is held where it is."""

@@ -21,8 +21,9 @@ def contacts_as_data(contacts: Sequence[Any], function_of: Callable[[ca.SX], ca.
         return function_of(value) if isinstance(value, ca.SX) else value
 
     return [
-        {"kind": type(one).__name__} | {each.name: written(getattr(one, each.name)) for each in fields(one)}
-        for one in contacts
+        {"kind": type(contact).__name__}
+        | {entry.name: written(getattr(contact, entry.name)) for entry in fields(contact)}
+        for contact in contacts
     ]
 
 
@@ -38,5 +39,6 @@ def contacts_from_data(contacts: Sequence[dict[str, Any]], symbols: Sequence[ca.
         return value.call(list(symbols))[0] if isinstance(value, ca.Function) else value
 
     return tuple(
-        kinds[one["kind"]](**{name: read(value) for name, value in one.items() if name != "kind"}) for one in contacts
+        kinds[item["kind"]](**{name: read(value) for name, value in item.items() if name != "kind"})
+        for item in contacts
     )

@@ -104,10 +104,10 @@ def derive_gaps(symbols: Symbols, contacts: tuple[Unilateral, ...], coordinates:
 def _rates(symbols: Symbols, contact: FrictionContact, coordinates: tuple[str, ...]) -> list[ca.SX]:
     """Return the relative velocities of one contact."""
     if isinstance(contact, JointFriction):
-        known = (
+        allowed = (
             contact.along in coordinates if isinstance(contact.along, str) else 0 <= contact.along < len(coordinates)
         )
-        if not known:
+        if not allowed:
             raise ModelError(
                 f"contact {contact.name!r}: no coordinate is called {contact.along!r}; there are {coordinates}"
             )

@@ -152,10 +152,10 @@ class Equilibrium:
         from dalembert.model.mechanism.known_motion import MotionSamples
 
         still = np.zeros(self.mechanism.nv)
-        known = MotionSamples.of(
+        motion = MotionSamples.of(
             self.mechanism, self.q, still, still, self.multipliers, self.t, int(Status.REDUNDANT), drive=self.torque
         )
-        return known.joint_forces()
+        return motion.joint_forces()
 
     @property
     def stable(self) -> bool:
@@ -283,12 +283,12 @@ def _admissible(mechanism: Mechanism, q: Array, t: float) -> tuple[Array, Array]
     held = np.array(mechanism.holonomic, dtype=bool)
     if not held.any():
         return A[held], np.eye(mechanism.nv)
-    known = fitting_rank(mechanism, q, t) if mechanism.nv <= LARGEST_SURVEYED else None
-    D = np.ones(len(A)) if known is None else known.scales
+    generic = fitting_rank(mechanism, q, t) if mechanism.nv <= LARGEST_SURVEYED else None
+    D = np.ones(len(A)) if generic is None else generic.scales
     U, s, Vt = np.linalg.svd((D[:, None] * A)[held])
     rank = int(np.sum(s > digits_of(mechanism) * max(s[0], np.finfo(float).tiny)))
-    if known is not None:
-        rank = min(rank, known.positions)
+    if generic is not None:
+        rank = min(rank, generic.positions)
     return (U[:, :rank] * s[:rank] / D[held][:, None]) @ Vt[:rank], Vt[rank:].T
 
 

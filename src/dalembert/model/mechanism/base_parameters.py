@@ -58,9 +58,9 @@ def parameter_names(mechanism: Mechanism, terms: Any = ()) -> tuple[str, ...]:
 
 def parameter_values(mechanism: Mechanism, terms: Any = ()) -> Float[Array, " p"]:
     """Return pi as the model has it; dry friction is that of the joints."""
-    known = {"viscous": mechanism.damping, "coulomb": mechanism.friction, "armature": mechanism.armature}
+    coefficients = {"viscous": mechanism.damping, "coulomb": mechanism.friction, "armature": mechanism.armature}
     inertial = [body.inertia.numbers() for body in mechanism.bodies]
-    return np.concatenate([*inertial, *(known[term] for term in checked_terms(terms)), np.zeros(0)])
+    return np.concatenate([*inertial, *(coefficients[term] for term in checked_terms(terms)), np.zeros(0)])
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -203,11 +203,11 @@ def regressors(mechanism: Mechanism, terms: Any, q: Array, v: Array, a: Array) -
 
 def projected(mechanism: Mechanism, q: Array, Y: Array, force: Array | None = None, noise: Array | None = None) -> Any:
     """Return Z^T Y and Z^T force of all samples, one below the other; whitened for joint noise of deviation `noise`."""
-    wanted = np.zeros(Y.shape[:2]) if force is None else force
+    targets = np.zeros(Y.shape[:2]) if force is None else force
     deviation = np.ones(mechanism.nv) if noise is None else noise
     blocks, sides = [], []
     for k, Z in enumerate(admissible(mechanism, q)[1]):
         L = np.linalg.cholesky((Z.T * deviation**2) @ Z)
         blocks.append(np.linalg.solve(L, Z.T @ Y[k]))
-        sides.append(np.linalg.solve(L, Z.T @ wanted[k]))
+        sides.append(np.linalg.solve(L, Z.T @ targets[k]))
     return np.concatenate(blocks), np.concatenate(sides)

@@ -61,8 +61,8 @@ class Bearing:
         turns = lookup(joint.kind, {"revolute": True, "continuous": True, "prismatic": False}, "kind of bearing")
         numbers = floats(data, f"the bearing of {name!r}")
         if numbers.shape != ((2,) if turns else ()) or not (np.isfinite(numbers) & (numbers >= 0.0)).all():
-            wanted = "(radius in metres, coefficient)" if turns else "a coefficient"
-            raise ModelError(f"the bearing of {joint.kind} joint {name!r} is {wanted}, not negative; got {data!r}")
+            form = "(radius in metres, coefficient)" if turns else "a coefficient"
+            raise ModelError(f"the bearing of {joint.kind} joint {name!r} is {form}, not negative; got {data!r}")
         factor = float(np.prod(numbers))
         if hinge is not None:
             return cls(name, hinge, hinge.axis, factor)
@@ -104,13 +104,13 @@ def with_bearings(
         """Return the wrenches under torques (..., k) of the bearings; those of loops act on their two bodies."""
         extra = sum(amounts[..., i, None] * row for i, row in enumerate(forces_along))
         solution = mechanism.forward(q, v, tau + extra, t)
-        known = MotionSamples.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, tau)
+        motion = MotionSamples.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, tau)
         turns = {
             bearing.name: amounts[..., i].reshape(-1)
             for i, bearing in enumerate(several)
             if isinstance(bearing.motion, LoopMotion)
         }
-        return replace(known, torques=turns).joint_forces("child", flexible)
+        return replace(motion, torques=turns).joint_forces("child", flexible)
 
     def loads(amounts: Array) -> list[Array]:
         forces = answered(np.broadcast_to(amounts, (*shape, len(several))))

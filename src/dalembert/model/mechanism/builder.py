@@ -10,7 +10,6 @@ import numpy as np
 
 from dalembert.checks import floats
 from dalembert.errors import ModelError, advised
-from dalembert.model.constraints.all_rows import LOOP_OF_NAME, LOOPS
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import (
@@ -243,9 +242,9 @@ class Builder:
         what = f"joint {name!r}"
         if isinstance(kind, str) and kind in OTHER_JOINTS:
             raise ModelError(f"there is no kind of joint {kind!r}", source, (OTHER_JOINTS[kind],), subject=kind)
-        known = lookup(kind, KINDS, "kind of joint", source)
+        formulas = lookup(kind, KINDS, "kind of joint", source)
         values = {"damping": damping, "friction": friction, "armature": armature, "stiffness": stiffness, "rest": rest}
-        vectors = {word: per_velocity(value, known.nv, f"{word} of {what}", source) for word, value in values.items()}
+        vectors = {key: per_velocity(value, formulas.nv, f"{key} of {what}", source) for key, value in values.items()}
         joint = Joint(
             name=name,
             kind=kind,
@@ -256,7 +255,7 @@ class Builder:
             axis=unit_axis(axis, f"the axis of {what}", source),
             axis2=unit_axis(axis2, f"the second axis of {what}", source),
             pitch=finite(pitch, f"the pitch of {what}", source),
-            limits=make_limits(limits, known.nv, what, source),
+            limits=make_limits(limits, formulas.nv, what, source),
             source=source,
             **vectors,
         )
@@ -354,6 +353,8 @@ class Builder:
         A placement, here as in joints and frames, is a position (3,), a pair (rotation, position), a 4x4 matrix or a
         `dalembert.model.Placement`. `options` are further fields of the constraint: {"length": 0.3} of a "distance".
         """
+        from dalembert.model.constraints.all_rows import LOOP_OF_NAME, LOOPS
+
         if isinstance(kind, str) and kind not in LOOPS and kind in LOOP_OF_NAME:
             raise ModelError(f"there is no kind of loop {kind!r}", source, (LOOP_OF_NAME[kind],))
         lookup(kind, LOOPS, "kind of loop", source)
@@ -440,7 +441,7 @@ class Builder:
             lookup(visual.body, {ground: None} | dict.fromkeys(self.bodies), "body (of a visual)", visual.source)
         for pose in self.poses.values():
             for joint, _ in pose.values:
-                lookup(joint, {each.name: None for each in ordered}, f"joint (of pose {pose.name!r})", pose.source)
+                lookup(joint, {part.name: None for part in ordered}, f"joint (of pose {pose.name!r})", pose.source)
         return Mechanism(
             name=self.name,
             bodies=tuple(self.bodies[joint.child] for joint in ordered),

@@ -94,7 +94,7 @@ class Levers:
 
         constraints = mechanism.all_constraints
         placements = [place for joint in mechanism.joints for place in (joint.placement, joint.child_placement)]
-        ends = [getattr(constraint, word, None) for constraint in constraints for word in ("placement", "at")]
+        ends = [getattr(constraint, attribute, None) for constraint in constraints for attribute in ("placement", "at")]
         longest = max((float(np.abs(p.position).max()) for p in (*placements, *ends) if p is not None), default=0.0)
         counts = [KINDS[joint.kind].position for joint in mechanism.joints]
         starts = zip(mechanism.manifold.q_start, counts, strict=False)  # where the last joint ends comes last
@@ -107,9 +107,9 @@ class Levers:
 def reach(mechanism: Mechanism) -> float:
     """Return the model's size, metres; one if it has none."""
     constraints = mechanism.all_constraints
-    named = {getattr(constraint, word, None) for constraint in constraints for word in ("frame", "other")}
+    named = {getattr(constraint, attribute, None) for constraint in constraints for attribute in ("frame", "other")}
     places = [f.placement.position for f in mechanism.frames if f.name in named]
-    lengths = [getattr(constraint, word, None) for constraint in constraints for word in ("radius", "length")]
+    lengths = [getattr(constraint, attribute, None) for constraint in constraints for attribute in ("radius", "length")]
     numbers = [abs(x) for x in lengths if isinstance(x, float | int) and np.isfinite(x)]
     return max(mechanism._levers.longest, *(float(np.abs(p).max()) for p in places), *numbers, 0.0) or 1.0
 
@@ -186,17 +186,17 @@ def idle_rows(mechanism: Mechanism, A: Array, gap: float = 0.0) -> Idle:
     holds turns by its cosine, levers of rows of lengths may be shorter than the model. Rows of other constraints than
     those between frames have no such size, and none of them is idle.
     """
-    digits, found, (least, most) = digits_of(mechanism), Idle.none(len(mechanism.names)), in_doubt(mechanism)
+    digits, idle, (least, most) = digits_of(mechanism), Idle.none(len(mechanism.names)), in_doubt(mechanism)
     levers, groups = velocity_sizes(mechanism), np.array(mechanism.row_groups)
     for rows, angular in mechanism.rows_between_frames:
         unit, limit = (1.0, max(CLEAR * digits, TOUCHING * gap**0.5)) if angular else (mechanism.reach, digits)
         sizes = (np.abs(A[:, rows]) * levers / unit).max(axis=(0, 2), initial=0.0)
         largest = np.array([sizes[groups[rows] == group].max() for group in groups[rows]])
-        found.rows[rows] = largest <= limit
+        idle.rows[rows] = largest <= limit
         if angular:  # of rows of lengths, whose levers may be short, singular values tell
-            found.sizes[rows] = largest
-            found.doubtful[rows] = (largest > least) & (largest <= max(most, limit))
-    return found
+            idle.sizes[rows] = largest
+            idle.doubtful[rows] = (largest > least) & (largest <= max(most, limit))
+    return idle
 
 
 def row_units(mechanism: Mechanism) -> Array:
@@ -253,8 +253,8 @@ def without_rounding(mechanism: Mechanism, A: Array, q: Array) -> Array:
         sizes = np.abs(part) / np.maximum(limit, np.finfo(float).tiny)
         size = sizes.max(axis=-1, keepdims=True, initial=0.0)
         A[..., rows, :] = np.where((sizes <= 1.0) & ((size <= 1.0) | (sizes <= UNMISSED * size)), 0.0, part)
-    known = np.asarray(np.isfinite(q).all(axis=-1))
-    return np.where(known[..., None, None], A, np.nan)
+    finite = np.asarray(np.isfinite(q).all(axis=-1))
+    return np.where(finite[..., None, None], A, np.nan)
 
 
 @np.errstate(over="ignore", invalid="ignore")

@@ -113,7 +113,7 @@ def distribute(
         raise UnsupportedError(f"{mechanism.name!r} has no constraints: inverse(q, v, a) has the only forces there are")
     n, m = mechanism.nv, len(mechanism.names)
     q = on_manifold(mechanism, q)
-    v, a = (np.zeros(n) if x is None else vectors(x, n, word) for x, word in ((v, "v"), (a, "a")))
+    v, a = (np.zeros(n) if x is None else vectors(x, n, letter) for x, letter in ((v, "v"), (a, "a")))
     if q.ndim != 1 or v.ndim != 1 or a.ndim != 1:
         raise ModelError("distribute takes one state")
     if not all(np.isfinite(x).all() for x in (q, v, a)):

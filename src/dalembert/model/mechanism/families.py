@@ -203,13 +203,13 @@ class PressedRows(NamedTuple):
         U, s = self.U[i][:, :r], self.s[i][:r]
         V = B[:m].T @ U / s
         along = B[m:] @ V
-        left, kept, _ = np.linalg.svd(B[m:] - along @ V.T)
+        left, singular, _ = np.linalg.svd(B[m:] - along @ V.T)
         largest = float(np.linalg.norm(B[m:], axis=1).max(initial=0.0))
         noise = ROUNDING * (float(s[0] / s[-1]) if r else 1.0)
-        h = int(np.count_nonzero(kept > max(digits, noise) * largest))
+        h = int(np.count_nonzero(singular > max(digits, noise) * largest))
         forces, lam = left[:, h:], U / s @ (along.T @ left[:, h:])
         lengths = np.sqrt((forces**2).sum(axis=0) + (lam**2).sum(axis=0))
-        weakest = float(kept[h - 1]) / largest if h else 1.0
+        weakest = float(singular[h - 1]) / largest if h else 1.0
         level = participation_level(noise / max(weakest, EPS))
         lam, forces = (np.where(np.abs(x / lengths) <= level, 0.0, x / lengths) for x in (lam, forces))
         return self.scales[:, None] * lam, forces / size, level

@@ -153,15 +153,15 @@ def identify(
     scale = np.linalg.norm(columns, axis=0)
     Q, R = np.linalg.qr(columns / scale)
     change = np.linalg.solve(R, Q.T @ side) / scale
-    left = side - columns @ change
-    deviation = float(np.linalg.norm(left) / np.sqrt(freedom))
+    remainder = side - columns @ change
+    deviation = float(np.linalg.norm(remainder) / np.sqrt(freedom))
     inverse = np.linalg.inv(R) / scale[:, None]
     start = parameter_values(mechanism, terms)
     estimates = base.sums @ start + change
     nearest = _nearest(mechanism, W, side, start, consistent=consistent)
     covariance, fitted = deviation**2 * inverse @ inverse.T, _with(mechanism, nearest)
     exact = deviation * noise.max() <= ROUNDED * float(np.abs(force).max())
-    doubt = "" if mechanism.names or exact else _doubt(mechanism, left.reshape(v.shape), noise)
+    doubt = "" if mechanism.names or exact else _doubt(mechanism, remainder.reshape(v.shape), noise)
     return Identification(base, estimates, covariance, nearest, deviation, freedom, fitted, doubt)
 
 
@@ -172,15 +172,17 @@ def _doubt(mechanism: Mechanism, left: Array, noise: Array) -> str:
     """
     words = []
     if left.shape[1] > 1 and levene(*left.T).pvalue < CERTAIN_DOUBT:
-        found = ", ".join(f"{x:.2g}" for x in left.std(axis=0) * noise)
-        words.append(f"the noise differs by joint (about {found}), and equal noise was taken: give it as noise=[...]")
+        deviations = ", ".join(f"{x:.2g}" for x in left.std(axis=0) * noise)
+        words.append(
+            f"the noise differs by joint (about {deviations}), and equal noise was taken: give it as noise=[...]"
+        )
     correlation = float((left[1:] * left[:-1]).sum() / (left**2).sum())
     if correlation > norm.isf(CERTAIN_DOUBT) / np.sqrt(left[1:].size):
         words.append(
             f"what is left over is correlated from sample to sample ({correlation:.2g}), by friction or accelerations "
             "that are not modelled: intervals are too short"
         )
-    return "; ".join(f"in doubt: {word}" for word in words)
+    return "; ".join(f"in doubt: {reason}" for reason in words)
 
 
 def _samples(mechanism: Mechanism, t: Any, q: Any, v: Any, force: Any, a: Any) -> tuple[Array, Array, Array, Array]:
@@ -222,8 +224,8 @@ def _noise(mechanism: Mechanism, noise: Any, actuated: Any) -> Array:
 
 def _dry(mechanism: Mechanism, terms: Any, v: Array) -> Array:
     """Return what must be added for dry friction: data of the model that inverse dynamics does not contain."""
-    known = mechanism.friction * np.sign(v)
-    return -known if "coulomb" in checked_terms(terms) else np.zeros_like(v)
+    friction = mechanism.friction * np.sign(v)
+    return -friction if "coulomb" in checked_terms(terms) else np.zeros_like(v)
 
 
 def _with(mechanism: Mechanism, parameters: Array) -> Mechanism:

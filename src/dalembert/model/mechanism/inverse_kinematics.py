@@ -185,11 +185,11 @@ def inverse_kinematics(
             "tasks are targets by frame, after q0, where the search begins: "
             'inverse_kinematics(q0, {"hand": position, "foot": (rotation, position)})'
         )
-    asked = {name: Task.of(mechanism, name, target) for name, target in tasks.items()}
+    goals = {name: Task.of(mechanism, name, target) for name, target in tasks.items()}
     for name in priority or ():
-        lookup(name, asked, "task")
+        lookup(name, goals, "task")
     order = [[name] for name in priority or ()]
-    rest = [name for name in asked if name not in (priority or ())]
+    rest = [name for name in goals if name not in (priority or ())]
     levels = [*order, rest] if rest else order
     search = Search(mechanism, limits, t)
     q = search.start(q0)
@@ -197,12 +197,12 @@ def inverse_kinematics(
     earlier: list[Task] = []
     steps = 0
     for level in levels:
-        now = [asked[name] for name in level]
+        now = [goals[name] for name in level]
         q, taken = search.least(q, now, earlier)
         steps += taken
         conflicts |= search.conflicts(q, now, earlier)
         earlier += now
-    residuals = {name: task.at(mechanism, q)[0] for name, task in asked.items()}
+    residuals = {name: task.at(mechanism, q)[0] for name, task in goals.items()}
     met = {name: bool(search.size(e) <= MET) for name, e in residuals.items()}
     gap = float(np.abs(np.asarray(mechanism.constraint(q, t))).max(initial=0.0)) if any(mechanism.holonomic) else 0.0
     shown = {name: rows for name, rows in conflicts.items() if not met[name]}
@@ -272,11 +272,11 @@ class Search:
         """Return where the residual of the tasks is least, from q, and the steps that were taken; saddles are left."""
         q, steps = self.descend(q, tasks, earlier)
         for _ in range(SADDLES):
-            e, kept = self.weighed(q, tasks)[0], self.weighed(q, earlier)[0]
+            e, residual = self.weighed(q, tasks)[0], self.weighed(q, earlier)[0]
             fall = None if np.abs(e).max(initial=0.0) <= MET else self.falling(q, tasks, earlier)
             for way in () if fall is None else (ASIDE * fall, -ASIDE * fall):
-                trial = self.corrected(q, way, earlier, kept)
-                if trial is not None and (left := self.weighed(trial, tasks)[0]) @ left < e @ e:
+                trial = self.corrected(q, way, earlier, residual)
+                if trial is not None and (after := self.weighed(trial, tasks)[0]) @ after < e @ e:
                     q, more = self.descend(trial, tasks, earlier)
                     steps += more
                     break
@@ -291,24 +291,24 @@ class Search:
         there is none, and where one of these leaves what loops and limits allow.
         """
         e, J = self.weighed(q, tasks)
-        kept, slopes = self.weighed(q, earlier)
+        residual, slopes = self.weighed(q, earlier)
         pulling = J[np.linalg.norm(J, axis=1) > SEEN * np.linalg.norm(J)]
         sizes = self.mechanism.velocity_sizes
         still = sizes[:, None] * self.free(np.vstack([self.rows(q), slopes, pulling]) * sizes)
         count = still.shape[1]
 
         def bend(x: Array) -> float:
-            ends = [self.corrected(q, sign * BENT * x, earlier, kept) for sign in (1.0, -1.0)]
+            ends = [self.corrected(q, sign * BENT * x, earlier, residual) for sign in (1.0, -1.0)]
             if any(end is None for end in ends):
                 return np.nan
             squares = [float(y @ y) for y in (self.weighed(end, tasks)[0] for end in ends if end is not None)]
             return (sum(squares) - 2 * float(e @ e)) / BENT**2
 
-        own = [bend(x) for x in still.T]
-        H = np.diag(own)
+        bends = [bend(x) for x in still.T]
+        H = np.diag(bends)
         for i in range(count):
             for j in range(i):
-                H[i, j] = H[j, i] = 0.5 * (bend(still[:, i] + still[:, j]) - own[i] - own[j])
+                H[i, j] = H[j, i] = 0.5 * (bend(still[:, i] + still[:, j]) - bends[i] - bends[j])
         if not count or not np.isfinite(H).all():
             return None
         curvatures, motions = np.linalg.eigh(H)

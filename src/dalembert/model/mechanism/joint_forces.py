@@ -186,8 +186,8 @@ class JointForces(Mapping[str, JointForce]):
     @property
     def not_unique(self) -> dict[str, tuple[str, ...]]:
         """Per joint that has any, its components that the constraints leave open (in any sample of a batch)."""
-        answered = np.isfinite(self.wrenches).all(axis=(-2, -1), keepdims=True)
-        open_ones = np.asarray((~self.unique & answered).reshape(-1, *self.unique.shape[-2:]).any(axis=0))
+        valid = np.isfinite(self.wrenches).all(axis=(-2, -1), keepdims=True)
+        open_ones = np.asarray((~self.unique & valid).reshape(-1, *self.unique.shape[-2:]).any(axis=0))
         named = zip(self.names, open_ones, strict=True)
         return {name: tuple(np.array(COMPONENTS)[row].tolist()) for name, row in named if row.any()}
 
@@ -230,8 +230,8 @@ class JointForces(Mapping[str, JointForce]):
             return self
         child, parent = self.rotations
         world = np.broadcast_to(np.eye(3), child.shape)
-        known = {"child": child, "parent": parent, "world": world}
-        turn = np.swapaxes(known[axes], -1, -2) @ known[self.axes]
+        rotations = {"child": child, "parent": parent, "world": world}
+        turn = np.swapaxes(rotations[axes], -1, -2) @ rotations[self.axes]
         family = turned(turn[..., None, :, :, :], self.family)
         parts = [turned(turn, x) for x in (self.wrenches, self.working)]
         unique = unique_components(family, self.noise, length_of(self.mechanism), self.contact_family)
@@ -264,17 +264,17 @@ class JointForces(Mapping[str, JointForce]):
         T = np.where(unique_components(T, self.noise.reshape(count), length_of(m), pressing)[:, None], 0.0, T)
         basis = self.multiplier_family.reshape(count, r, len(m.names))
         z, free = chosen_members(m, W, T, (basis != 0.0).any(axis=2), flexible, held)
-        W, left = W + np.einsum("nr,nrkc->nkc", z, T), np.einsum("nrj,nrkc->njkc", free, T)
+        W, remaining = W + np.einsum("nr,nrkc->nkc", z, T), np.einsum("nrj,nrkc->njkc", free, T)
         lam = self.multipliers + np.einsum("nr,nrm->nm", z, basis).reshape(self.multipliers.shape)
         wide, of_contacts = free.shape[2], ((free != 0.0) & held[:, :, None]).any(axis=1)
-        several = bool(T[~held].any()), bool(left[~of_contacts].any())
-        left, basis = left.reshape(*shape, wide, k, 6), np.einsum("nrj,nrm->njm", free, basis)
+        several = bool(T[~held].any()), bool(remaining[~of_contacts].any())
+        remaining, basis = remaining.reshape(*shape, wide, k, 6), np.einsum("nrj,nrm->njm", free, basis)
         pressing = np.einsum("nrj,nrp->njp", free, pressing).reshape(*shape, wide, pressing.shape[2])
         solved = np.isfinite(W).all(axis=(-2, -1)).reshape(shape)[..., None, None]
         return replace(
-            child, wrenches=W.reshape(*shape, k, 6), multipliers=lam, family=left,
+            child, wrenches=W.reshape(*shape, k, 6), multipliers=lam, family=remaining,
             working=working_parts(m, self.q.reshape(count, m.nq), W).reshape(*shape, k, 6),
-            unique=unique_components(left, self.noise, length_of(m), pressing) & solved,
+            unique=unique_components(remaining, self.noise, length_of(m), pressing) & solved,
             multiplier_family=basis.reshape(*shape, wide, len(m.names)),
             held=of_contacts.reshape(*shape, wide),
             contact_family=pressing,

@@ -43,8 +43,8 @@ def joint_forces(
     """Return the wrenches of forward dynamics."""
     solution = mechanism.forward(q, v, force, t)
     drive = np.zeros(mechanism.nv) if force is None else force
-    known = MotionSamples.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, drive)
-    return known.joint_forces(axes, flexible)
+    motion = MotionSamples.of(mechanism, q, v, solution.acceleration, solution.multipliers, t, solution.status, drive)
+    return motion.joint_forces(axes, flexible)
 
 
 @dataclass(frozen=True, eq=False)
@@ -254,14 +254,14 @@ class InverseDynamics:
         examined = self.mechanism.names and self.mechanism.nv <= LARGEST_SURVEYED
         if not (declined.size and examined):
             return self
-        known = self._motion
-        tau, lam = (np.array(x).reshape(len(known.q), -1) for x in (self.tau, self.multipliers))
+        motion = self._motion
+        tau, lam = (np.array(x).reshape(len(motion.q), -1) for x in (self.tau, self.multipliers))
         status = np.array(self.status).reshape(-1)
         for k in declined:
             answer = self._by_singular_values(int(k))
             if answer is not None:
                 tau[k], lam[k], status[k] = answer
-        shape = known.shape
+        shape = motion.shape
         solution = tau.reshape(*shape, -1), lam.reshape(*shape, -1), status.reshape(shape)
         return InverseDynamics(*solution, self.mechanism, self.state, self.actuated)
 
@@ -280,9 +280,9 @@ class InverseDynamics:
         if not all(np.isfinite(x).all() for x in (A, f)):
             return None
         samples = at.q[k][None], at.t[k][None]
-        rows, one = len(m.names), np.ones(1, dtype=bool)
-        rank = rows - int(multiplier_families(m, *samples, p, one, None).dimension[0]) if p.size else 0
-        whole = rows - int(multiplier_families(m, *samples, np.arange(m.nv), one, None).dimension[0])
+        rows, mask = len(m.names), np.ones(1, dtype=bool)
+        rank = rows - int(multiplier_families(m, *samples, p, mask, None).dimension[0]) if p.size else 0
+        whole = rows - int(multiplier_families(m, *samples, np.arange(m.nv), mask, None).dimension[0])
         U, s, Vt = np.linalg.svd(A[:, p].T)
         if rank and not s[rank - 1] > DOUBT * s[0]:  # eps / DOUBT: fewer than six digits
             return None
@@ -312,19 +312,19 @@ class InverseDynamics:
     @property
     def reason(self) -> str:
         """Why samples have no answer, in words: the first of them by its number; empty where all have one."""
-        known = self._motion
-        bad = np.flatnonzero(known.status > Status.ILL_CONDITIONED)
+        motion = self._motion
+        bad = np.flatnonzero(motion.status > Status.ILL_CONDITIONED)
         if not bad.size:
             return ""
-        k, code = int(bad[0]), Status(int(known.status[bad[0]]))
+        k, code = int(bad[0]), Status(int(motion.status[bad[0]]))
         if code == Status.INCONSISTENT:
             why = f"no forces of {'these motors' if self.actuated is not None else 'motors'} cause this motion"
         elif code == Status.DECLINED:
-            singular = singularity_in_words(self.mechanism, known.q[k], float(known.t[k]))
+            singular = singularity_in_words(self.mechanism, motion.q[k], float(motion.t[k]))
             why = singular or "rows and motors are nearly dependent: fewer than three digits are certain"
         else:
             why = code.message
-        many = f"{bad.size} of {known.status.size} samples, the first is number {k}: " if known.shape else ""
+        many = f"{bad.size} of {motion.status.size} samples, the first is number {k}: " if motion.shape else ""
         return many + why
 
     @cached_property
@@ -336,9 +336,9 @@ class InverseDynamics:
     @cached_property
     def _motion(self) -> MotionSamples:
         q, v, a, t = self.state
-        known = MotionSamples.of(self.mechanism, q, v, a, self.multipliers, t, self.status, self.tau)
+        motion = MotionSamples.of(self.mechanism, q, v, a, self.multipliers, t, self.status, self.tau)
         # rows that depend on each other are looked for in every sample that has an answer
-        return replace(known, status=np.where(known.solved, int(Status.REDUNDANT), known.status))
+        return replace(motion, status=np.where(motion.solved, int(Status.REDUNDANT), motion.status))
 
     @cached_property
     def _family(self) -> MultiplierFamily:
@@ -348,23 +348,23 @@ class InverseDynamics:
     @property
     def unique(self) -> Bool[Array, "*batch m"]:
         """Per row and sample, whether its multiplier is the same however the motors share the work."""
-        known = self._motion
-        return (self._family.unique & known.solved[:, None]).reshape(*known.shape, -1)
+        motion = self._motion
+        return (self._family.unique & motion.solved[:, None]).reshape(*motion.shape, -1)
 
     @property
     def tau_unique(self) -> Bool[Array, "*batch nv"]:
         """Per coordinate and sample, whether its motor has no choice."""
-        known, family = self._motion, self._family
-        A = np.asarray(self.mechanism.jacobian(known.q, known.t)) if self.mechanism.names else np.zeros((0, 0, 0))
+        motion, family = self._motion, self._family
+        A = np.asarray(self.mechanism.jacobian(motion.q, motion.t)) if self.mechanism.names else np.zeros((0, 0, 0))
         if not self.mechanism.names:
-            return np.broadcast_to(known.solved[:, None], known.v.shape).reshape(*known.shape, -1)
+            return np.broadcast_to(motion.solved[:, None], motion.v.shape).reshape(*motion.shape, -1)
         change = np.abs(np.einsum("nmk,nmr->nkr", A, family.basis)).max(axis=2, initial=0.0)
         sizes = np.einsum("nmk,nmr->nkr", np.abs(A), np.abs(family.basis)).max(axis=2, initial=0.0)
         driven = np.ones(self.mechanism.nv, dtype=bool)
         driven[self._passive] = False
         level = np.array([negligible_level(float(x)) for x in family.noise])[:, None]
         alone = (change <= level * np.maximum(sizes, 0.0)) | ~driven
-        return (alone & known.solved[:, None]).reshape(*known.shape, -1)
+        return (alone & motion.solved[:, None]).reshape(*motion.shape, -1)
 
     @cached_property
     def joint_forces(self) -> JointForces:
@@ -373,16 +373,16 @@ class InverseDynamics:
         `unique` counts all that motors could share otherwise. Of what they cannot reach (null(A^T)) the wrenches have
         the member of least elastic energy, all joints giving way alike.
         """
-        known = self._motion
-        forces = known.joint_forces()
-        T = known.of_multipliers(self._family)
-        family = T.reshape(*known.shape, *T.shape[1:])
-        unique = unique_components(family, self._family.noise.reshape(known.shape), length_of(self.mechanism))
+        motion = self._motion
+        forces = motion.joint_forces()
+        T = motion.of_multipliers(self._family)
+        family = T.reshape(*motion.shape, *T.shape[1:])
+        unique = unique_components(family, self._family.noise.reshape(motion.shape), length_of(self.mechanism))
         basis = np.swapaxes(self._family.basis, 1, 2)
         words = "the motors' forces of least squares, of all that cause this motion" if T.any() else forces.choice
         return replace(
-            forces, family=family, unique=unique & known.solved.reshape(known.shape)[..., None, None], choice=words,
-            multiplier_family=basis.reshape(*known.shape, *basis.shape[1:]), status=self.status, given="motors' forces",
-            held=np.zeros((*known.shape, basis.shape[1]), dtype=bool),
-            contact_family=np.zeros((*known.shape, basis.shape[1], 0)),
+            forces, family=family, unique=unique & motion.solved.reshape(motion.shape)[..., None, None], choice=words,
+            multiplier_family=basis.reshape(*motion.shape, *basis.shape[1:]), status=self.status,
+            given="motors' forces", held=np.zeros((*motion.shape, basis.shape[1]), dtype=bool),
+            contact_family=np.zeros((*motion.shape, basis.shape[1], 0)),
         )  # fmt: skip

@@ -17,7 +17,7 @@ import numpy as np
 from dalembert.errors import ModelError
 from dalembert.first_use import FMI_BRIDGE, MJCF_BRIDGE, PICTURES
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism import assemble, calls, constraint_rows, joint_values, precision, project, solve
+from dalembert.model.mechanism import calls, constraint_rows, joint_values, precision, project, solve
 from dalembert.model.mechanism.manifold import Manifold
 from dalembert.model.mechanism.parts import (
     FILE_POSE,
@@ -617,8 +617,8 @@ class Mechanism:
 
         The one verdict of a mechanism, which all answers have: none is called ok.
         """
-        known = self.names and 0 < self.nv <= solve.LARGEST_SURVEYED
-        return self.generic_rank(None, 0.0).doubt if known else ""
+        surveyed = self.names and 0 < self.nv <= solve.LARGEST_SURVEYED
+        return self.generic_rank(None, 0.0).doubt if surveyed else ""
 
     @property
     def rows_between_frames(self) -> list[tuple[Array, bool]]:
@@ -692,7 +692,9 @@ class Mechanism:
         Assembly
             Also where the loops cannot be closed: `gap` and `open` say what remains.
         """
-        return assemble.assemble(self, q, v, hold, t, rng)
+        from dalembert.model.mechanism.assemble import assemble
+
+        return assemble(self, q, v, hold, t, rng)
 
     def equilibrium(self, q: Any = None, torque: Any = None, t: float = 0.0) -> Equilibrium:
         """Find a position of rest near a configuration (by default `pose()`), under constant joint forces.
@@ -701,7 +703,9 @@ class Mechanism:
         dampers would come to rest; `stable` and `stiffness` tell what was found. Raises `SolvabilityError` where
         there is none to be found.
         """
-        return assemble.equilibrium(self, q, torque, t)
+        from dalembert.model.mechanism.assemble import equilibrium
+
+        return equilibrium(self, q, torque, t)
 
     def inverse_kinematics(
         self,

@@ -82,9 +82,9 @@ def _chosen(
     z, free, widest = np.zeros((count, r)), np.zeros((count, r, r)), 0
     for i in np.flatnonzero((T != 0.0).any(axis=(1, 2, 3)) & np.isfinite(W).all(axis=(1, 2))):
         members = np.flatnonzero((T[i] != 0.0).any(axis=(1, 2)))
-        z[i, members], left = _least_energy(W[i], T[i, members], even, roots)
-        free[i, members, : left.shape[1]] = left
-        widest = max(widest, left.shape[1])
+        z[i, members], directions = _least_energy(W[i], T[i, members], even, roots)
+        free[i, members, : directions.shape[1]] = directions
+        widest = max(widest, directions.shape[1])
     idle = several & ~(T != 0.0).any(axis=(2, 3))
     for i in np.flatnonzero(idle.any(axis=1)):
         used = int(free[i].any(axis=0).sum())

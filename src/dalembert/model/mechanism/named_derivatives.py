@@ -50,7 +50,7 @@ class Derivatives(Mapping[tuple[str, str], Array]):
 
     def __getitem__(self, pair: tuple[str, str]) -> Array:
         if pair not in self.blocks:
-            pairs = ", ".join(str(list(known)) for known in self.blocks)
+            pairs = ", ".join(str(list(key)) for key in self.blocks)
             raise ModelError(f"there is no derivative {pair!r}; there is {pairs}. Others are named by wrt=(...)")
         return self.blocks[pair]
 
@@ -83,19 +83,19 @@ def derivatives(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any, wrt: s
     values = dict(zip((port.name for port in kernel.outputs), outputs, strict=True))
     status = values["status"][..., 0].astype(int)
     m = len(mechanism.names)
-    known = {"acceleration": values["acceleration"].reshape(*batch, mechanism.nv)}
-    known["multipliers"] = values["multipliers"].reshape(*batch, m)
+    results = {"acceleration": values["acceleration"].reshape(*batch, mechanism.nv)}
+    results["multipliers"] = values["multipliers"].reshape(*batch, m)
     derived = iter(zip(outputs[3:], kernel.outputs[3:], strict=True))
     blocks = {}
     for name in names:
-        for word in ("acceleration", "multipliers"):
+        for quantity in ("acceleration", "multipliers"):
             block, port = next(derived)
-            blocks[word, name] = block.reshape(*batch, known[word].shape[-1], port.cols)
+            blocks[quantity, name] = block.reshape(*batch, results[quantity].shape[-1], port.cols)
     bad = ~np.isin(status, [int(code) for code in Status if code.ok])
-    for array in (*known.values(), *blocks.values()):
+    for array in (*results.values(), *blocks.values()):
         array[bad] = np.nan
     return Derivatives(
-        known["acceleration"], known["multipliers"], status, _unique(mechanism, q, times, batch, status), blocks
+        results["acceleration"], results["multipliers"], status, _unique(mechanism, q, times, batch, status), blocks
     )
 
 

@@ -347,11 +347,11 @@ class ParametricMechanism:
 
     def at(self, values: Mapping[str, Any]) -> Mechanism:
         """Return the mechanism with other numbers."""
-        known = dict(zip(self.names, np.split(self.parameters.pack(values), self._ends), strict=True))
+        numbers = dict(zip(self.names, np.split(self.parameters.pack(values), self._ends), strict=True))
         mechanism = self.mechanism
         for name in values:
             kind, part = split_name(name)
-            mechanism = PARAMETER_KINDS[kind].changed(mechanism, part, known[name])
+            mechanism = PARAMETER_KINDS[kind].changed(mechanism, part, numbers[name])
         return mechanism
 
     def bind(self, values: Mapping[str, Any]) -> Mechanism:

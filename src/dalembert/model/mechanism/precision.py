@@ -80,8 +80,8 @@ def model_rows(
     """
     if not A.shape[-2]:
         return ModelRows(A, drift, None, False)
-    known = np.isfinite(A).all(axis=(-2, -1)) & np.isfinite(M).all(axis=(-2, -1)) & np.isfinite(drift).all(axis=-1)
-    finite = np.asarray(known)
+    valid = np.isfinite(A).all(axis=(-2, -1)) & np.isfinite(M).all(axis=(-2, -1)) & np.isfinite(drift).all(axis=-1)
+    finite = np.asarray(valid)
     if not finite.all():
         return _beside(finite, M, A, drift, size, groups, digits)
     A, B, g, nothing = _measured(M, A, groups, digits)

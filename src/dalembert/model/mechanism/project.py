@@ -125,10 +125,10 @@ def closed(mechanism: Mechanism, q: Array, t: float, tolerance: float) -> Array:
         q[active], size[active] = _shorter(some, q[active], move, before, t)
         active = active[(size[active] > tolerance) & (size[active] < before)]
     for k in np.flatnonzero(~(size <= max(tolerance, CONTRADICTING))):
-        settled, one = size[k] <= mechanism.slack, of_samples(mechanism, k)
-        place, remaining = _least_open(one, q[k] if settled else start[k], t)
+        settled, sample = size[k] <= mechanism.slack, of_samples(mechanism, k)
+        place, remaining = _least_open(sample, q[k] if settled else start[k], t)
         if not (settled or remaining <= mechanism.slack) and np.isfinite(start[k]).all():
-            place, remaining = _from_afar(one, start[k], t)
+            place, remaining = _from_afar(sample, start[k], t)
         if remaining <= mechanism.slack:
             q[k] = place
         elif not settled:

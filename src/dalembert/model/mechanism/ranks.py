@@ -272,9 +272,11 @@ class RankSolution(NamedTuple):
         a, lam = self.acceleration, self.multipliers
         if not (np.isfinite(a).all() and np.isfinite(lam).all() and self.distance > CLEAR * BUILT):
             return False
-        left, gap = np.abs(M @ a + A.T @ lam - force), np.abs(A @ a + drift)
+        imbalance, gap = np.abs(M @ a + A.T @ lam - force), np.abs(A @ a + drift)
         forces, rates = np.abs(M) @ np.abs(a) + np.abs(force), np.abs(A) @ np.abs(a) + np.abs(drift)
-        return bool((left <= BUILT * forces.max(initial=0.0)).all() and (gap <= BUILT * rates.max(initial=0.0)).all())
+        return bool(
+            (imbalance <= BUILT * forces.max(initial=0.0)).all() and (gap <= BUILT * rates.max(initial=0.0)).all()
+        )
 
 
 def solve_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift: Array) -> tuple[Array, Array]:
@@ -428,18 +430,18 @@ class RankSurvey:
         self.measure(first[0], self.closing(first[1]))
         places = [first, *self.around(first[0])] if first[1] <= limit else [first]
         closed = [(place, gap) for place, gap in places if gap <= limit] or [first]
-        best, found = (-1, 0.0, 0.0, 0.0), list[tuple[int, float]]()
+        best, ranks = (-1, 0.0, 0.0, 0.0), list[tuple[int, float]]()
         positions = 0
         for place, gap in closed:
             tolerance = self.tolerance(gap)
             structure = self.structure(place, tolerance)
-            found.append((structure.rank, structure.dropped))
+            ranks.append((structure.rank, structure.dropped))
             best = max(best, (structure.rank, structure.kept, structure.dropped, gap))
             positions = max(positions, self.structure(place, tolerance, rows=self.holonomic).rank)
         count = len(closed) if first[1] <= limit else 0
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))
         idle = self.m.idle_rows(np.array([self.matrices(place)[1] for place, _ in closed]), self.closing(best[3]))
-        dropped = max(dropped for rank, dropped in found if rank == best[0])
+        dropped = max(dropped for rank, dropped in ranks if rank == best[0])
         rows, doubt = idle.rows, self.doubt(idle, best[1], dropped)
         if self.known is not None:
             rows, doubt = self.known.idle, self.known.doubt or doubt

@@ -156,7 +156,7 @@ class LoopMotion:
         World axes, about the bodies' origins.
         """
         axis, place = self.in_world(mechanism, q)
-        found, load = {}, size[:, None] * axis
+        wrenches, load = {}, size[:, None] * axis
         for body, sign in self.ends:
             if body == mechanism.ground:
                 continue
@@ -165,8 +165,8 @@ class LoopMotion:
             if not self.turns:
                 arm = place - np.asarray(mechanism.kinematics(q, body)[1]).reshape(-1, 3)
                 wrench[:, 3:] = np.cross(arm, sign * load)
-            found[body] = wrench
-        return found
+            wrenches[body] = wrench
+        return wrenches
 
 
 @remembered(1)

@@ -138,8 +138,8 @@ class UrdfText:
 
     def _comment(self) -> list[str]:
         """Return what the file does not say, or not in plain URDF."""
-        told = [f"not said: {text}" for text in self.left_out] + [f"beyond URDF: {text}" for text in self.added]
-        return [f"<!-- {text.replace('--', '- -')} -->" for text in told]
+        comments = [f"not said: {text}" for text in self.left_out] + [f"beyond URDF: {text}" for text in self.added]
+        return [f"<!-- {text.replace('--', '- -')} -->" for text in comments]
 
     def _open(self, part: str) -> None:
         self.left_out.append(part)
@@ -238,9 +238,9 @@ class UrdfText:
         names = {joint.name for joint in self.mechanism.joints}
         terms = [(name, factor) for name, factor in coupling.terms if factor]
         if len(terms) == 2 and all(name in names for name, _ in terms):
-            for (own, factor), (other, by) in (terms, terms[::-1]):
-                if own not in self.mimics:
-                    self.mimics[own] = (other, -by / factor, coupling.offset / factor)
+            for (joint_name, factor), (other, by) in (terms, terms[::-1]):
+                if joint_name not in self.mimics:
+                    self.mimics[joint_name] = (other, -by / factor, coupling.offset / factor)
                     return
         self._open(f"coupling {coupling.name}")
 

@@ -128,22 +128,22 @@ def make_limits(limits: Any, nv: int, what: str, source: Source | None) -> Limit
     if isinstance(limits, Limits) and _are_checked(limits, nv):
         return limits
     if isinstance(limits, Limits):
-        limits = {word: getattr(limits, word) for word in LIMITS}
+        limits = {key: getattr(limits, key) for key in LIMITS}
     if not isinstance(limits, Mapping):
         if not isinstance(limits, Sequence | np.ndarray) or isinstance(limits, str) or len(limits) != 2:
             words = f"are a pair (lower, upper) or a mapping, not {limits!r}"
             raise ModelError(f"limits of {what} {words}", source, subject="limits")
         limits = dict(zip(LIMITS, limits, strict=False))
-    made: dict[str, tuple[float, ...]] = {}
-    for word, value in limits.items():
-        if word not in LIMITS:
-            raise ModelError(f"{what} has no limit {word!r}", source, near_matches(word, LIMITS))
-        array = numbers(() if value is None else value, f"the {word} limit of {what}", source)
+    bounds: dict[str, tuple[float, ...]] = {}
+    for key, value in limits.items():
+        if key not in LIMITS:
+            raise ModelError(f"{what} has no limit {key!r}", source, near_matches(key, LIMITS))
+        array = numbers(() if value is None else value, f"the {key} limit of {what}", source)
         if np.isnan(array).any():
-            raise ModelError(f"the {word} limit of {what} is NaN", source)
+            raise ModelError(f"the {key} limit of {what} is NaN", source)
         array = np.where(np.abs(array) > UNLIMITED, np.copysign(np.inf, array), array)
-        made[word] = _spread(array, nv, f"the {word} limit of {what}", source) if array.size else ()
-    full = Limits(**made)
+        bounds[key] = _spread(array, nv, f"the {key} limit of {what}", source) if array.size else ()
+    full = Limits(**bounds)
     pairs = zip(full.lower, full.upper, strict=False)
     if any(low > high for low, high in pairs):
         words = f"the lower limit {full.lower} exceeds the upper limit {full.upper}"
@@ -291,11 +291,11 @@ def check(parts: Builder, joints: Sequence[Joint], ground: str, strict: bool, al
 def _signs(parts: Builder, joints: Sequence[Joint]) -> list[str]:
     """Return notes on numbers that should not be negative."""
     notes = [
-        f"{what} {part.name!r}: its {word} is negative ({getattr(part, word):g}); kept as it is"
+        f"{what} {part.name!r}: its {attribute} is negative ({getattr(part, attribute):g}); kept as it is"
         for what, table in (("spring", parts.springs), ("tendon", parts.tendons))
         for part in table.values()
-        for word in ("stiffness", "damping")
-        if getattr(part, word) < 0
+        for attribute in ("stiffness", "damping")
+        if getattr(part, attribute) < 0
     ]
     for joint in joints:
         values = {
@@ -306,8 +306,8 @@ def _signs(parts: Builder, joints: Sequence[Joint]) -> list[str]:
             "effort limit": joint.limits.effort,
         }
         notes += [
-            f"joint {joint.name!r}: its {word} is negative ({min(value):g}); kept as it is"
-            for word, value in values.items()
+            f"joint {joint.name!r}: its {attribute} is negative ({min(value):g}); kept as it is"
+            for attribute, value in values.items()
             if value and min(value) < 0
         ]
     return notes

@@ -32,12 +32,14 @@ def add_equalities(compiled: CompiledModel) -> None:
     }
     for i in range(model.neq):
         kind, label = int(model.eq_type[i]), model.equality(i).name
-        word = kinds(kind).name.removeprefix("mjEQ_").lower()
-        name = draft.new_name("equality", label or f"{word}_{i}")
+        relation = kinds(kind).name.removeprefix("mjEQ_").lower()
+        name = draft.new_name("equality", label or f"{relation}_{i}")
         if not model.eq_active0[i] or compiled.disabled("mjDSBL_EQUALITY", "mjDSBL_CONSTRAINT"):
-            draft.notes.append(f"left out: equality {name!r} ({word}), which the file switches off")
+            draft.notes.append(f"left out: equality {name!r} ({relation}), which the file switches off")
         elif kind not in adders or not adders[kind](compiled, i, name):
-            draft.notes.append(f"left out: equality {name!r} ({word}), which is not a linear relation of coordinates")
+            draft.notes.append(
+                f"left out: equality {name!r} ({relation}), which is not a linear relation of coordinates"
+            )
 
 
 def _ends(compiled: CompiledModel, i: int) -> list[tuple[str, Placement]] | None:
@@ -63,8 +65,8 @@ def _connect(compiled: CompiledModel, i: int, name: str) -> bool:
     """Add a point that two bodies share: data are its positions in both."""
     data, ends = compiled.model.eq_data[i], _ends(compiled, i)
     if ends is None:
-        one, two = _bodies(compiled, i)
-        ends = [(one, Placement(position=data[0:3])), (two, Placement(position=data[3:6]))]
+        first, second = _bodies(compiled, i)
+        ends = [(first, Placement(position=data[0:3])), (second, Placement(position=data[3:6]))]
     _add_loop(compiled, "connect", Loop(name, "point", ends[0][0], ends[1][0], ends[0][1], ends[1][1]))
     return True
 
@@ -78,8 +80,8 @@ def _weld(compiled: CompiledModel, i: int, name: str) -> bool:
 
     data, ends = compiled.model.eq_data[i], _ends(compiled, i)
     if ends is None:
-        one, two = _bodies(compiled, i)
-        ends = [(one, placement(data[3:6], data[6:10])), (two, Placement(position=data[0:3]))]
+        first, second = _bodies(compiled, i)
+        ends = [(first, placement(data[3:6], data[6:10])), (second, Placement(position=data[0:3]))]
     kind = "weld" if data[10] else "point"
     _add_loop(compiled, "weld", Loop(name, kind, ends[0][0], ends[1][0], ends[0][1], ends[1][1]))
     return True
@@ -105,14 +107,14 @@ def _joint(compiled: CompiledModel, i: int, name: str) -> bool:
     model, data = compiled.model, compiled.model.eq_data[i]
     if not _linear(data):
         return False
-    one, two = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
-    y0 = float(model.qpos0[model.jnt_qposadr[one]])
-    terms = [(compiled.names["joint"][one], 1.0)]
+    first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
+    y0 = float(model.qpos0[model.jnt_qposadr[first]])
+    terms = [(compiled.names["joint"][first], 1.0)]
     offset = y0 + float(data[0])
-    if two >= 0:
+    if second >= 0:
         factor = float(data[1])
-        terms.append((compiled.names["joint"][two], -factor))
-        offset -= factor * float(model.qpos0[model.jnt_qposadr[two]])
+        terms.append((compiled.names["joint"][second], -factor))
+        offset -= factor * float(model.qpos0[model.jnt_qposadr[second]])
     compiled.draft.couplings.append(Coupling(name, tuple(terms), offset, compiled.source("joint", name)))
     return True
 
@@ -120,18 +122,18 @@ def _joint(compiled: CompiledModel, i: int, name: str) -> bool:
 def _tendon(compiled: CompiledModel, i: int, name: str) -> bool:
     """Add the same relation between the lengths of fixed tendons, which are linear in the coordinates."""
     model, data = compiled.model, compiled.model.eq_data[i]
-    one, two = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
-    lengths = [_fixed_tendon(compiled, tendon) for tendon in (one, two) if tendon >= 0]
+    first, second = int(model.eq_obj1id[i]), int(model.eq_obj2id[i])
+    lengths = [_fixed_tendon(compiled, tendon) for tendon in (first, second) if tendon >= 0]
     if not _linear(data) or any(terms is None for terms in lengths):
         return False
     sums: dict[str, float] = {}
-    offset = float(data[0]) + float(model.tendon_length0[one])
+    offset = float(data[0]) + float(model.tendon_length0[first])
     factors = (1.0, -float(data[1]))
     for factor, terms in zip(factors, lengths, strict=False):
         for joint, coefficient in (terms or {}).items():
             sums[joint] = sums.get(joint, 0.0) + factor * coefficient
-    if two >= 0:
-        offset -= float(data[1]) * float(model.tendon_length0[two])
+    if second >= 0:
+        offset -= float(data[1]) * float(model.tendon_length0[second])
     if not any(sums.values()):
         return False
     source = compiled.source("tendon", name)
@@ -203,8 +205,8 @@ def _two_sites(compiled: CompiledModel, tendon: int) -> tuple[str, str] | None:
     site = int(import_mujoco().mjtWrap.mjWRAP_SITE)
     if int(model.tendon_num[tendon]) != 2 or any(int(model.wrap_type[start + k]) != site for k in (0, 1)):
         return None
-    one, two = (compiled.names["site"][int(model.wrap_objid[start + k])] for k in (0, 1))
-    return one, two
+    first, second = (compiled.names["site"][int(model.wrap_objid[start + k])] for k in (0, 1))
+    return first, second
 
 
 def add_actuators(compiled: CompiledModel) -> None:

@@ -185,9 +185,9 @@ class CompiledModel:
             elif kind is None:
                 continue
             else:
-                word, numbers = kind
+                form, numbers = kind
                 size = tuple(float(model.geom_size[i][k]) * factor for k, factor in numbers)
-                shape = Visual(body, word, size, X, self._color(i), source=self.source("geom", name))
+                shape = Visual(body, form, size, X, self._color(i), source=self.source("geom", name))
             self.draft.visuals.append(shape)
 
     def _color(self, i: int) -> Any:

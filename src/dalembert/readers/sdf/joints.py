@@ -62,10 +62,10 @@ KNOWN = (
 def read_joint(element: XmlElement, scope: Scope, ends: tuple[str, str], draft: Draft) -> Joint:
     """Return a joint between two bodies whose full names are given; placements are filled in by the caller."""
     draft.leave_out_unknown(element, KNOWN)
-    word = element.attribute("type")
-    if word not in KINDS:
-        raise element.error(f"unknown type {shortened(word)!r}; known are {', '.join(KINDS)}, gearbox")
-    kind = KINDS[word]
+    type_name = element.attribute("type")
+    if type_name not in KINDS:
+        raise element.error(f"unknown type {shortened(type_name)!r}; known are {', '.join(KINDS)}, gearbox")
+    kind = KINDS[type_name]
     axes = [_axis(element, tag, scope, draft) for tag in ("axis", "axis2")[: AXES.get(kind, 0)]]
     dynamics = [(_dynamics(axis, draft) if axis is not None else (0.0,) * 4) for axis, _ in axes]
     if kind == "spherical" and (axis := element.only("axis")) is not None:

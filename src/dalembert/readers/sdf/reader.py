@@ -350,9 +350,9 @@ class _Reading:
         held = [body.name for body in self.draft.bodies if body.name in self.static]
         anchors = [self._root(name, "fixed", f"{name}_static") for name in held]
         self._tree([*joints, *anchors])
-        known = {joint.name: joint for joint in self.draft.joints}
+        by_name = {joint.name: joint for joint in self.draft.joints}
         for child, scope in mimics:
-            read_mimic(child, scope, known, self.draft)
+            read_mimic(child, scope, by_name, self.draft)
         tree = {frozenset((joint.parent, joint.child)): joint for joint in self.draft.joints}
         for child, scope in gearboxes:
             read_gearbox(child, scope, tree, self.places, self.draft)
@@ -366,12 +366,12 @@ class _Reading:
         for name in spanning.reversed:
             draft.notes.append(f"joint {name!r} is turned around: its parent is carried by its child")
         for name in spanning.roots:
-            wanted = "root_joint" if len(spanning.roots) == 1 else f"{name}_root_joint"
-            draft.joints.append(self._root(name, "free", draft.new_name("joints", wanted)))
-            place = draft.initial[wanted] = self.places[name]
+            root_name = "root_joint" if len(spanning.roots) == 1 else f"{name}_root_joint"
+            draft.joints.append(self._root(name, "free", draft.new_name("joints", root_name)))
+            place = draft.initial[root_name] = self.places[name]
             x, y, z = place.position
             file = draft.poses.setdefault(FILE_POSE, {})
-            file[wanted] = (float(x), float(y), float(z), *map(float, place.quaternion()))
+            file[root_name] = (float(x), float(y), float(z), *map(float, place.quaternion()))
             draft.notes.append(
                 f"{name!r} floats; the file puts it at ({x:g}, {y:g}, {z:g}) (`pose`), `neutral` at the origin"
             )

@@ -146,8 +146,8 @@ class Scope:
         raise asked.error(f"{self.element} has no link to which a frame could be attached")
 
     def _known(self) -> str:
-        known = ", ".join(shortened(name, 40) for name in list(self.named)[:8])
-        return f" in {self.element}; it has {known}" if known else f" in {self.element}"
+        names = ", ".join(shortened(name, 40) for name in list(self.named)[:8])
+        return f" in {self.element}; it has {names}" if names else f" in {self.element}"
 
 
 def text_of(element: XmlElement, tag: str) -> str:

@@ -52,10 +52,10 @@ LIMITED = ("revolute", "prismatic")
 def read_joint(element: XmlElement, draft: Draft) -> Joint:
     """Return a joint."""
     draft.leave_out_unknown(element, KNOWN)
-    word = element.attribute("type")
-    if word not in KINDS:
-        raise element.error(f"unknown type {shortened(word)!r}; known are {', '.join(KINDS)}")
-    kind = KINDS[word]
+    type_name = element.attribute("type")
+    if type_name not in KINDS:
+        raise element.error(f"unknown type {shortened(type_name)!r}; known are {', '.join(KINDS)}")
+    kind = KINDS[type_name]
     axis = element.only("axis")
     direction = (1.0, 0.0, 0.0)
     if axis is not None and kind not in ("fixed", "free", "spherical"):
@@ -93,12 +93,12 @@ def _limits(element: XmlElement, kind: str, draft: Draft) -> Limits:
             draft.notes.append(f"{element.source}: no <limit>; the joint is taken as unlimited")
         return Limits()
     lower, upper = ((), ())
-    bounds = [word for word in ("lower", "upper") if word in limit.attributes]
+    bounds = [bound for bound in ("lower", "upper") if bound in limit.attributes]
     if bounds and kind not in LIMITED:
         draft.leave_out(limit, f"{' and '.join(bounds)} of a {element.attribute('type')} joint")
     if kind in LIMITED:
-        lower, upper = ((_bound(limit, word, 0.0),) for word in ("lower", "upper"))
-    speed, effort = (_bound(limit, word, math.inf) for word in ("velocity", "effort"))
+        lower, upper = ((_bound(limit, bound, 0.0),) for bound in ("lower", "upper"))
+    speed, effort = (_bound(limit, bound, math.inf) for bound in ("velocity", "effort"))
     return Limits(lower, upper, (speed,) * nv, (effort,) * nv)
 
 
@@ -166,8 +166,8 @@ def read_transmission(element: XmlElement, joints: dict[str, Joint], draft: Draf
     named = joints.get(joint[0].attributes.get("name", "").strip())
     if named is None or VELOCITIES.get(named.kind, 1) != 1:
         return draft.leave_out(element, "its joint has not one coordinate")
-    wanted = actuator[0].attributes.get("name", "").strip() or f"{named.name}_motor"
-    name = draft.new_name("actuators", wanted)
+    label = actuator[0].attributes.get("name", "").strip() or f"{named.name}_motor"
+    name = draft.new_name("actuators", label)
     effort = named.limits.effort[0] if named.limits.effort else float("inf")
     if effort < 0:
         draft.notes.append(
@@ -177,8 +177,8 @@ def read_transmission(element: XmlElement, joints: dict[str, Joint], draft: Draf
     gear = _gear(element, actuator[0])
     if gear == 0:
         return draft.leave_out(element, "its reduction is zero")
-    for part, known in ((element, KNOWN_TRANSMISSIONS), (joint[0], KNOWN_IN_JOINT), (actuator[0], KNOWN_IN_ACTUATOR)):
-        draft.leave_out_unknown(part, known)
+    for part, names in ((element, KNOWN_TRANSMISSIONS), (joint[0], KNOWN_IN_JOINT), (actuator[0], KNOWN_IN_ACTUATOR)):
+        draft.leave_out_unknown(part, names)
     draft.actuators.append(Actuator(name, named.name, gear, _rotor(actuator[0]), effort, element.source))
     return None
 
@@ -226,17 +226,17 @@ LOOP_TYPES = {name: name for name, kind in LOOPS.items() if kind.urdf} | LOOP_OF
 
 def loop_kind(element: XmlElement) -> str:
     """Return the kind of loop that an element's type asks for."""
-    word = element.attribute("type")
-    if word not in LOOP_TYPES:
-        raise element.error(f"a loop of type {shortened(word)!r} is not known; known are {', '.join(LOOP_TYPES)}")
-    return LOOP_TYPES[word]
+    type_name = element.attribute("type")
+    if type_name not in LOOP_TYPES:
+        raise element.error(f"a loop of type {shortened(type_name)!r} is not known; known are {', '.join(LOOP_TYPES)}")
+    return LOOP_TYPES[type_name]
 
 
 def _constraint(element: XmlElement, draft: Draft) -> None:
     """Read urdfdom's proposal; where the child has an axis of its own, its frame is turned so that the two meet."""
     kind = loop_kind(element)
-    known = ("parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis", "origin", "axis")
-    draft.leave_out_unknown(element, known)
+    names = ("parent", "child", "parent_origin", "child_origin", "parent_axis", "child_axis", "origin", "axis")
+    draft.leave_out_unknown(element, names)
     parent, child = element.required("parent").attribute("link"), element.required("child").attribute("link")
     place = origin(element, "parent_origin" if element.first("parent_origin") else "origin")
     other = origin(element, "child_origin")
@@ -271,11 +271,11 @@ def shortest_turn(a: Array, b: Array) -> Array:
 def _loop_joint(element: XmlElement, draft: Draft) -> None:
     """Read Drake's former <loop_joint>."""
     draft.leave_out_unknown(element, ("link1", "link2", "axis", "limit", "dynamics"))
-    one, two, axis = element.required("link1"), element.required("link2"), element.only("axis")
+    first, second, axis = element.required("link1"), element.required("link2"), element.only("axis")
     direction = (1.0, 0.0, 0.0) if axis is None else unit_axis(axis, vector_attribute(axis, "xyz", (1.0, 0.0, 0.0)))
     name, kind = element.attribute("name"), loop_kind(element)
-    bodies = one.attribute("link"), two.attribute("link")
-    placements = placement_of(one), placement_of(two)
+    bodies = first.attribute("link"), second.attribute("link")
+    placements = placement_of(first), placement_of(second)
     draft.loops.append(Loop(name, kind, *bodies, *placements, direction, (), element.source))
 
 
@@ -297,8 +297,8 @@ def _weld(element: XmlElement, draft: Draft) -> None:
 def _spring(element: XmlElement, draft: Draft) -> None:
     """Read <drake:linear_spring_damper>."""
     values = {
-        short: number_attribute(element.required(f"{element.tag}_{word}"), "value")
-        for short, word in (("stiffness", "stiffness"), ("rest", "free_length"), ("damping", "damping"))
+        short: number_attribute(element.required(f"{element.tag}_{tag}"), "value")
+        for short, tag in (("stiffness", "stiffness"), ("rest", "free_length"), ("damping", "damping"))
     }
     ends = []
     draft.taken.setdefault("frames", {body.name: 1 for body in draft.bodies})

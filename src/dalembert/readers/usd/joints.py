@@ -74,9 +74,9 @@ class JointReading:
 
     def add(self, prim: Any) -> None:
         """Read one joint."""
-        scene, word = self.scene, str(prim.GetTypeName())
-        if word not in KINDS:
-            raise scene.error(prim, f"joints of type {word} are not read; UsdPhysics' own are", UnsupportedError)
+        scene, type_name = self.scene, str(prim.GetTypeName())
+        if type_name not in KINDS:
+            raise scene.error(prim, f"joints of type {type_name} are not read; UsdPhysics' own are", UnsupportedError)
         if not scene.value(prim, "physics:jointEnabled", True):
             return scene.place(prim, "joints that are switched off")
         ends = self._ends(prim)
@@ -85,7 +85,7 @@ class JointReading:
                 return scene.place(prim, "joints between things that stand still")
             raise scene.error(prim, f"joins {ends.bodies[0]!r} to itself")
         self._note_the_rest(prim)
-        name, kind = scene.names[str(prim.GetPath())], KINDS[word]
+        name, kind = scene.names[str(prim.GetPath())], KINDS[type_name]
         if kind == "distance":
             return self._distance(prim, name, ends)
         chain = self._general(prim, name) if kind == "general" else [self._simple(prim, name, kind)]
@@ -113,17 +113,17 @@ class JointReading:
     def _ends(self, prim: Any) -> EndPlaces:
         """Return what a joint joins: rigid bodies, or the ground where a side names nothing or what stands still."""
         scene, bodies, placements = self.scene, [], []
-        for side, word in enumerate(BODIES):
-            relation = prim.GetRelationship(f"physics:{word}")
+        for side, role in enumerate(BODIES):
+            relation = prim.GetRelationship(f"physics:{role}")
             targets = relation.GetTargets() if relation else []
             if len(targets) > 1:
-                raise scene.error(prim, f"physics:{word} names {len(targets)} prims; one is allowed")
+                raise scene.error(prim, f"physics:{role} names {len(targets)} prims; one is allowed")
             position = scene.vector(prim, f"physics:localPos{side}", (0.0, 0.0, 0.0)) * scene.length
             X, body = IDENTITY, None
             if targets:
                 target = scene.stage.GetPrimAtPath(targets[0])
                 if not target:
-                    raise scene.error(prim, f"physics:{word} = <{targets[0]}>, which is not there")
+                    raise scene.error(prim, f"physics:{role} = <{targets[0]}>, which is not there")
                 X, scale = scene.frame(target)
                 position, body = position * scale, self.body_of(target)
             X = X @ Placement(position=position) @ scene.rotation(prim, f"physics:localRot{side}")
@@ -143,15 +143,15 @@ class JointReading:
                     scene.place(prim, f"physics:{angle}, the limit of a ball joint")
             self._leave_drives(prim, TURNS)
             return joint
-        word = str(scene.value(prim, "physics:axis", "X"))
-        if word not in AXES:
-            raise scene.error(prim, f"physics:axis = {word!r} is none of X, Y, Z")
+        letter = str(scene.value(prim, "physics:axis", "X"))
+        if letter not in AXES:
+            raise scene.error(prim, f"physics:axis = {letter!r} is none of X, Y, Z")
         drive = "angular" if kind == "revolute" else "linear"
         bounds = [scene.number(prim, f"physics:{end}Limit", default, infinite=True)
                   for end, default in (("lower", -math.inf), ("upper", math.inf))]  # fmt: skip
         if bounds[0] > bounds[1]:
             raise scene.error(prim, f"physics:lowerLimit = {bounds[0]:g} is above physics:upperLimit = {bounds[1]:g}")
-        return self._one_axis(prim, replace(joint, axis=AXES[word]), drive, bounds)
+        return self._one_axis(prim, replace(joint, axis=AXES[letter]), drive, bounds)
 
     def _one_axis(self, prim: Any, joint: Joint, drive: str, bounds: Iterable[float]) -> Joint:
         """Return a hinge or a slider with limits, drive and rotor, SI."""
@@ -180,7 +180,7 @@ class JointReading:
         start = f"drive:{name}:physics:"
         unit = math.pi / 180 if turns else scene.length
         force = scene.mass * scene.length * (scene.length if turns else 1.0)
-        stiffness, damping = (scene.number(prim, start + word, 0.0) for word in ("stiffness", "damping"))
+        stiffness, damping = (scene.number(prim, start + quantity, 0.0) for quantity in ("stiffness", "damping"))
         if min(stiffness, damping) < 0.0:
             raise scene.error(
                 prim, f"{start}stiffness and damping are {stiffness:g} and {damping:g}; neither is negative"
@@ -203,37 +203,39 @@ class JointReading:
         """Return the chain of a joint that says of every axis whether it is free."""
         pxr, scene = import_usd(), self.scene
         bounds: dict[str, tuple[float, float]] = {}
-        for word in (*SLIDES, *TURNS):
+        for freedom in (*SLIDES, *TURNS):
             low, high = -math.inf, math.inf
-            if prim.HasAPI(pxr.UsdPhysics.LimitAPI, word):
-                low = scene.number(prim, f"limit:{word}:physics:low", low, infinite=True)
-                high = scene.number(prim, f"limit:{word}:physics:high", high, infinite=True)
+            if prim.HasAPI(pxr.UsdPhysics.LimitAPI, freedom):
+                low = scene.number(prim, f"limit:{freedom}:physics:low", low, infinite=True)
+                high = scene.number(prim, f"limit:{freedom}:physics:high", high, infinite=True)
             if low <= high:
-                bounds[word] = low, high
+                bounds[freedom] = low, high
         if prim.HasAPI(pxr.UsdPhysics.LimitAPI, "distance"):
             scene.place(prim, "limits of distances in joints of free axes")
-        driven = [word for word in (*SLIDES, *TURNS) if prim.HasAPI(pxr.UsdPhysics.DriveAPI, word)]
-        plain = not driven and not any(math.isfinite(x) for word in bounds for x in bounds[word])
+        driven = [freedom for freedom in (*SLIDES, *TURNS) if prim.HasAPI(pxr.UsdPhysics.DriveAPI, freedom)]
+        plain = not driven and not any(math.isfinite(x) for freedom in bounds for x in bounds[freedom])
         if plain and len(bounds) == 6:
             return []
         joint = Joint(name, "fixed", "", "", source=scene.source(prim))
         if not bounds:
             return [joint]
-        turns = [word for word in TURNS if word in bounds]
+        turns = [freedom for freedom in TURNS if freedom in bounds]
         ball = len(turns) == 3 and not any(
-            word in driven or any(math.isfinite(x) for x in bounds[word]) for word in turns
+            freedom in driven or any(math.isfinite(x) for x in bounds[freedom]) for freedom in turns
         )
         if len(turns) > 1 and not ball:
-            order = ", then ".join(word[-1].lower() for word in turns)
+            order = ", then ".join(freedom[-1].lower() for freedom in turns)
             scene.draft.notes.append(
                 f"{joint.source}: it turns about several axes; they are read as hinges about {order}"
             )
-        free = [word for word in bounds if not (ball and word in TURNS)]
+        free = [freedom for freedom in bounds if not (ball and freedom in TURNS)]
         chain = []
-        for word in free:
-            kind = "prismatic" if word in SLIDES else "revolute"
-            axis = replace(joint, name=name if len(bounds) == 1 else f"{name}_{word}", kind=kind, axis=AXES[word[-1]])
-            chain.append(self._one_axis(prim, axis, word, bounds[word]))
+        for freedom in free:
+            kind = "prismatic" if freedom in SLIDES else "revolute"
+            axis = replace(
+                joint, name=name if len(bounds) == 1 else f"{name}_{freedom}", kind=kind, axis=AXES[freedom[-1]]
+            )
+            chain.append(self._one_axis(prim, axis, freedom, bounds[freedom]))
         if ball:
             chain.append(replace(joint, name=f"{name}_rot" if free else name, kind="spherical"))
         return chain
@@ -241,7 +243,7 @@ class JointReading:
     def _distance(self, prim: Any, name: str, ends: EndPlaces) -> None:
         """Add a rod where least and largest distance agree; a rope is left out."""
         scene = self.scene
-        least, most = (scene.number(prim, f"physics:{word}Distance", -1.0) for word in ("min", "max"))
+        least, most = (scene.number(prim, f"physics:{bound}Distance", -1.0) for bound in ("min", "max"))
         if least != most or most <= 0.0:
             return scene.place(prim, "distances that may vary between limits; contacts and stops act in a run")
         options = (("length", most * scene.length),)
@@ -251,16 +253,16 @@ class JointReading:
 
     def _leave_drives(self, prim: Any, names: Iterable[str]) -> None:
         api = import_usd().UsdPhysics.DriveAPI
-        for word in names:
-            if prim.HasAPI(api, word):
+        for freedom in names:
+            if prim.HasAPI(api, freedom):
                 self.scene.place(prim, "drives of ball joints")
 
     def _note_the_rest(self, prim: Any) -> None:
         """Name what a joint says besides, and a run does not use."""
         scene = self.scene
-        for word in ("breakForce", "breakTorque"):
-            if math.isfinite(scene.number(prim, f"physics:{word}", math.inf, infinite=True)):
-                scene.place(prim, f"physics:{word}: joints do not break")
+        for quantity in ("breakForce", "breakTorque"):
+            if math.isfinite(scene.number(prim, f"physics:{quantity}", math.inf, infinite=True)):
+                scene.place(prim, f"physics:{quantity}: joints do not break")
         names = [attribute.GetName() for attribute in prim.GetAuthoredAttributes()]
         foreign = (name.split(":")[0] for name in names if ":" in name and name not in READ)
         for space in dict.fromkeys(space for space in foreign if space not in SPACES):
@@ -274,12 +276,12 @@ class JointReading:
         scene, rows = self.scene, []
         for prim in prims:
             for relation in prim.GetAuthoredRelationships():
-                word, name = relation.GetName(), scene.names[str(prim.GetPath())]
-                if word == "newton:mimicJoint" and scene.value(prim, "newton:mimicEnabled", True):
+                role, name = relation.GetName(), scene.names[str(prim.GetPath())]
+                if role == "newton:mimicJoint" and scene.value(prim, "newton:mimicEnabled", True):
                     offset = scene.number(prim, "newton:mimicCoef0", 0.0) * self.units.get(name, 1.0)
                     factor = scene.number(prim, "newton:mimicCoef1", 1.0)
-                elif word.startswith("physxMimicJoint:") and word.endswith(":referenceJoint"):
-                    start = word.removesuffix("referenceJoint")
+                elif role.startswith("physxMimicJoint:") and role.endswith(":referenceJoint"):
+                    start = role.removesuffix("referenceJoint")
                     offset = -scene.number(prim, f"{start}offset", 0.0) * self.units.get(name, 1.0)
                     factor = -scene.number(prim, f"{start}gearing", 1.0)
                 else:
@@ -287,7 +289,7 @@ class JointReading:
                 leader = self._leader(prim, relation)
                 for member in (name, leader):
                     if member not in self.units:
-                        raise scene.error(prim, f"{word}: {member!r} is not a hinge or a slider")
+                        raise scene.error(prim, f"{role}: {member!r} is not a hinge or a slider")
                 terms = ((name, 1.0), (leader, -factor))
                 rows.append(Coupling(f"{name}_mimic", terms, offset, scene.source(prim)))
         return rows

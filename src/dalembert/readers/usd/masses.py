@@ -36,14 +36,14 @@ UNEVEN = 1e-5
 
 def inertia_of(scene: UsdScene, body: Any, shapes: Sequence[Any]) -> Inertia:
     """Return a body's inertia in its frame, SI."""
-    own = _written(scene, body)
-    mass, center, rotational = own
+    written = _written(scene, body)
+    mass, center, rotational = written
     if mass and center is not None and rotational is not None:
         return Inertia(mass, center, rotational)
-    solids = [_solid(scene, body, shape, own) for shape in shapes] if shapes else []
+    solids = [_solid(scene, body, shape, written) for shape in shapes] if shapes else []
     total = sum(solids, Inertia())
     if total.mass == 0.0:
-        return _without_shapes(scene, body, own)
+        return _without_shapes(scene, body, written)
     if mass:
         total = Inertia(mass, total.center, total.rotational * (mass / total.mass))
     if center is not None:

@@ -98,8 +98,8 @@ class _Reading:
         elif len(self.scenes) > 1:
             draft.notes.append(f"gravity: {len(self.scenes)} scenes; that of {scene.source(self.scenes[0])} is used")
         for prim in self.scenes[:1]:
-            given = scene.vector(prim, "physics:gravityDirection", (0.0, 0.0, 0.0))
-            direction = given / np.linalg.norm(given) if given.any() else -up
+            vector = scene.vector(prim, "physics:gravityDirection", (0.0, 0.0, 0.0))
+            direction = vector / np.linalg.norm(vector) if vector.any() else -up
             magnitude = scene.number(prim, "physics:gravityMagnitude", -math.inf, infinite=True)
             size = EARTH if magnitude < 0.0 else magnitude * scene.length
             if math.isinf(size):

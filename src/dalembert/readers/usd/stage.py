@@ -124,8 +124,8 @@ class Layers:
             for arc in (item for name in ARCS for item in getattr(holder, name).GetAddedOrExplicitItems()):
                 asset = getattr(arc, "assetPath", "")
                 other = self.enter(self.target(layer, asset)) if asset else layer
-                wanted = getattr(arc, "primPath", arc) or f"/{other.defaultPrim}"
-                total += self.weight(other, wanted, inside) if str(wanted) != "/" else 0.0
+                target = getattr(arc, "primPath", arc) or f"/{other.defaultPrim}"
+                total += self.weight(other, target, inside) if str(target) != "/" else 0.0
         self.weights[place] = total
         if total > MOST_PRIMS:
             raise ModelError(f"{self.file} {shortened(str(path))}: more than {MOST_PRIMS} prims with all references")

@@ -145,10 +145,12 @@ class BearingLoads:
 
     def __init__(self, mechanism: Mechanism, contacts: list[Any], q: Array, v: Array, t: float) -> None:
         self.mechanism, self.contacts = mechanism, contacts
-        self.places = [i for i, one in enumerate(contacts) if isinstance(one.law, BearingLaw)]
-        self.pairs = [i for i, one in enumerate(contacts) if one.pair is not None]
-        self.rubbing = [i for i, one in enumerate(contacts) if not one.gapped and one.row < 0 and one.width == 1]
-        others = [one.name for i, one in enumerate(contacts) if i not in {*self.rubbing, *self.pairs}]
+        self.places = [i for i, contact in enumerate(contacts) if isinstance(contact.law, BearingLaw)]
+        self.pairs = [i for i, contact in enumerate(contacts) if contact.pair is not None]
+        self.rubbing = [
+            i for i, contact in enumerate(contacts) if not contact.gapped and contact.row < 0 and contact.width == 1
+        ]
+        others = [contact.name for i, contact in enumerate(contacts) if i not in {*self.rubbing, *self.pairs}]
         if others:
             raise ModelError(
                 f"friction of bearings goes beside contacts between shapes, limits of joints and friction of joints, "
@@ -216,19 +218,19 @@ class BearingLoads:
 
     @property
     def _alone(self) -> Array:
-        own = np.arange(len(self.rubbing))
-        return self.affine.H[np.ix_(own, own)]
+        rows = np.arange(len(self.rubbing))
+        return self.affine.H[np.ix_(rows, rows)]
 
     def _without_contacts(self, mode: ModeOfFriction) -> tuple[Array, Array, Array, Array]:
         """Return F_0, G, a_0, H of friction alone, the forces of closed contacts put in."""
-        x, own = self.affine, np.arange(len(self.rubbing))
-        F0, G, a0, H = x.F0, x.G[:, own], x.a0[own], x.H[np.ix_(own, own)]
+        x, bearings = self.affine, np.arange(len(self.rubbing))
+        F0, G, a0, H = x.F0, x.G[:, bearings], x.a0[bearings], x.H[np.ix_(bearings, bearings)]
         if not mode.closed:
             return F0, G, a0, H
         widths = {i: self.contacts[i].width for i in mode.closed}
         columns, rows = mode.unknown(x.places, widths)
         columns = columns[: len(x.a0)]
-        K, right = x.H[rows] @ columns, -np.column_stack([x.a0[rows], x.H[np.ix_(rows, own)]])
+        K, right = x.H[rows] @ columns, -np.column_stack([x.a0[rows], x.H[np.ix_(rows, bearings)]])
         U, s, Vt = np.linalg.svd(K)
         rank = int(np.count_nonzero(s > EPS / CERTAIN * s[0]))
         e = Vt[:rank].T @ ((U[:, :rank].T @ right) / s[:rank, None])
@@ -241,7 +243,7 @@ class BearingLoads:
                 "not unique: let it touch in fewer places, or leave the friction of the bearings out"
             )
         F0, G = F0 + np.einsum("iuc,u->ic", by, e[:, 0]), G + np.einsum("iuc,ul->ilc", by, e[:, 1:])
-        pushed = x.H[own] @ columns
+        pushed = x.H[bearings] @ columns
         return F0, G, a0 + pushed @ e[:, 0], H + pushed @ e[:, 1:]
 
 

@@ -259,34 +259,34 @@ def split_contacts(contacts: Any) -> tuple[list[Any], list[FrictionContact]]:
 
 def rubbing_rows(mechanism: Any, contact: FrictionContact) -> RubbingRows:
     """Return the rows of a contact with dry friction of a mechanism: numbers, along its velocities."""
-    n, wanted, hinge = mechanism.nv, f"contact {contact.name!r}: of a mechanism", None
+    n, message, hinge = mechanism.nv, f"contact {contact.name!r}: of a mechanism", None
     if isinstance(contact, Unilateral):
-        raise ModelError(f"{wanted} Contact(shape, other) may touch, not Unilateral")
+        raise ModelError(f"{message} Contact(shape, other) may touch, not Unilateral")
     if isinstance(contact, JointFriction | BearingFriction):
         names, hinges = tuple(mechanism.coordinates), loop_motions(mechanism)
-        known = contact.along in names if isinstance(contact.along, str) else 0 <= contact.along < n
-        if known:
+        exists = contact.along in names if isinstance(contact.along, str) else 0 <= contact.along < n
+        if exists:
             rows = np.eye(n)[[names.index(contact.along) if isinstance(contact.along, str) else contact.along]]
         elif contact.along in hinges:
             hinge, rows = hinges[contact.along], np.ones((1, n))
         else:
             several = f", or a hinge or slider that closes a loop, {tuple(hinges)}" if hinges else ""
-            raise ModelError(f"{wanted} `along` is one of its velocities, {names}{several}, not {contact.along!r}")
+            raise ModelError(f"{message} `along` is one of its velocities, {names}{several}, not {contact.along!r}")
     else:
         try:
             rows = np.asarray(contact.along, dtype=float).reshape(contact.directions, -1)
         except (TypeError, ValueError) as error:
-            raise ModelError(f"{wanted} `along` is a row of {n} numbers, or two: {error}") from error
+            raise ModelError(f"{message} `along` is a row of {n} numbers, or two: {error}") from error
     if rows.shape[1] != n or not np.isfinite(rows).all() or not rows.any(axis=1).all():
-        raise ModelError(f"{wanted} `along` is a row of {n} finite numbers, not all zero, or two of them")
+        raise ModelError(f"{message} `along` is a row of {n} finite numbers, not all zero, or two of them")
     if isinstance(contact, Coulomb) and contact.normal not in mechanism.names:
         raise ModelError(
-            f"{wanted} `normal` is one of its constraint rows, {tuple(mechanism.names)}, not {contact.normal!r}"
+            f"{message} `normal` is one of its constraint rows, {tuple(mechanism.names)}, not {contact.normal!r}"
         )
     surface, load = [contact.part("surface", j) for j in range(len(rows))], getattr(contact, "load", 1.0)
     if not all(is_number(x) and np.isfinite(x) for x in (*surface, load)) or load < 0.0 or contact.drift is not None:
         raise ModelError(
-            f"{wanted} surface= and load= are finite numbers, load= is not negative, and there is no drift="
+            f"{message} surface= and load= are finite numbers, load= is not negative, and there is no drift="
         )
     return RubbingRows(rows if hinge is None else np.zeros((1, n)), np.array(surface, float), float(load), hinge)
 

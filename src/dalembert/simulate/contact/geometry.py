@@ -348,13 +348,18 @@ def refuse_penetration(names: Sequence[str], gaps: Array, levers: Any = 1.0) -> 
 
 def contact_size(mechanism: Any, contacts: Any, names: Sequence[str], gaps: Array) -> float:
     """Return the largest of links, shapes, places and gaps at the start, metres; zero where none is known."""
-    given = contacts if isinstance(contacts, Sequence) else [contacts]
-    shapes = [contact for contact in given if isinstance(contact, Contact)]
+    items = contacts if isinstance(contacts, Sequence) else [contacts]
+    shapes = [contact for contact in items if isinstance(contact, Contact)]
     if not shapes:
         return 0.0
     pairs = pairs_of(mechanism, shapes)
-    own, balls = {pair.name for pair in pairs}, [ball for pair in pairs for ball in (pair.ball, pair.other) if ball]
-    lengths = [abs(float(gap)) for name, gap in zip(names, gaps, strict=False) if name in own and np.isfinite(gap)]
+    pair_names, balls = (
+        {pair.name for pair in pairs},
+        [ball for pair in pairs for ball in (pair.ball, pair.other) if ball],
+    )
+    lengths = [
+        abs(float(gap)) for name, gap in zip(names, gaps, strict=False) if name in pair_names and np.isfinite(gap)
+    ]
     lengths += [max(ball.radius, *map(abs, ball.at)) for ball in balls]
     lengths += [abs(pair.ground.offset) for pair in pairs if isinstance(pair.ground, Plane)]
     lengths += [float(np.abs(joint.placement.position).max()) for joint in mechanism.joints]

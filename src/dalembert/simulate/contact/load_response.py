@@ -45,8 +45,8 @@ class LoadResponse:
         self, mechanism: Mechanism, contacts: list[Any], bearings: list[Bearing], rubbing: list[int], pairs: list[int]
     ) -> None:
         self.mechanism, self.contacts, self.rubbing = mechanism, contacts, rubbing
-        self.axes = np.array([each.axis for each in bearings])
-        self.joints = tuple(each.name for each in bearings)
+        self.axes = np.array([bearing.axis for bearing in bearings])
+        self.joints = tuple(bearing.name for bearing in bearings)
         self.touching = [i for i in pairs if contacts[i].pair.ball is not None]
         self.sliders = self._sliders()
         if not (self.touching or self.sliders):
@@ -57,12 +57,12 @@ class LoadResponse:
 
         That of a hinge is a couple, which adds to no force.
         """
-        motions, found = loop_motions(self.mechanism), {}
+        motions, sliders = loop_motions(self.mechanism), {}
         for k, i in enumerate(self.rubbing):
             along = self.contacts[i].along
             if isinstance(along, str) and along in motions and not motions[along].turns:
-                found[k] = motions[along]
-        return found
+                sliders[k] = motions[along]
+        return sliders
 
     def at(self, w: Any, closed: tuple[int, ...]) -> AffineLoads:
         """Return the functions at the engine's state, for the pairs that are closed."""

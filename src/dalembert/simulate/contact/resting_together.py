@@ -85,11 +85,11 @@ class RubbingTogether:
         """
         f = np.maximum(self.kinetic, self.static)
         P = np.linalg.norm(self.G, axis=2) * f
-        own = np.setdiff1d(np.arange(f.size), self.loaded)
+        unloaded = np.setdiff1d(np.arange(f.size), self.loaded)
         among = P[:, self.loaded]
         if np.abs(np.linalg.eigvals(among)).max(initial=0.0) >= 1.0:
             return np.zeros(f.size, dtype=bool)
-        right = np.linalg.norm(self.F0, axis=1) + P[:, own].sum(axis=1)
+        right = np.linalg.norm(self.F0, axis=1) + P[:, unloaded].sum(axis=1)
         most = f.copy()
         most[self.loaded] *= np.linalg.solve(np.eye(len(among)) - among, right)
         return np.abs(self.a0) > np.abs(self.H) @ most
@@ -101,8 +101,8 @@ class RubbingTogether:
         if not several:
             return tau
         places = [self.loaded.index(int(L[p])) for p in several]
-        known = np.setdiff1d(np.arange(L.size), several)
-        F = F + np.einsum("ilc,l->ic", G[:, L[known]], tau[known])
+        others = np.setdiff1d(np.arange(L.size), several)
+        F = F + np.einsum("ilc,l->ic", G[:, L[others]], tau[others])
         of = L[several]
         tau[several], sure = friction_torques(signs[of], self.kinetic[of], F[places], G[np.ix_(np.array(places), of)])
         if not sure:
@@ -183,8 +183,8 @@ def least_parts(rows: Array, right: Array) -> Array:
     from scipy.optimize import linprog
 
     n = rows.shape[1]
-    cost, one = np.append(np.zeros(n), 1.0), np.ones((n, 1))
-    both = np.block([[np.eye(n), -one], [-np.eye(n), -one]])
+    cost, ones = np.append(np.zeros(n), 1.0), np.ones((n, 1))
+    both = np.block([[np.eye(n), -ones], [-np.eye(n), -ones]])
     equal = np.column_stack([rows, np.zeros(len(rows))])
-    found = linprog(cost, both, np.zeros(2 * n), equal, right, bounds=(None, None), method="highs")
-    return np.asarray(found.x[:n])
+    optimum = linprog(cost, both, np.zeros(2 * n), equal, right, bounds=(None, None), method="highs")
+    return np.asarray(optimum.x[:n])

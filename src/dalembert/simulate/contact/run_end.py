@@ -92,7 +92,7 @@ def say_ridges(session: Session) -> None:
 def depth_of_ridges(mechanism: Any, contact: Contact, q: Array) -> float:
     """Return how deep edges of the heightfield's grid are inside a box, 0 where none is."""
     box, field = contact.shape, contact.other
-    R, p = (np.asarray(each) for each in mechanism.kinematics(q, box.frame))
+    R, p = (np.asarray(array) for array in mechanism.kinematics(q, box.frame))
     centre, half = p + R @ np.array(box.at), 0.5 * np.array(box.size)
     reach = float(np.linalg.norm(half))
     i, j = (_near(grid, x, reach) for grid, x in ((field.x, centre[0]), (field.y, centre[1])))

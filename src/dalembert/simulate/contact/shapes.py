@@ -348,8 +348,8 @@ def _of_limits(mechanism: Mechanism, limits: JointLimits) -> list[ContactPair]:
         if single:
             pairs += [
                 ContactPair(
-                    f"{name} {word}", None, None, None, 0.0, limits.restitution, "newton", (iq, iv), sign, bound
+                    f"{name} {side}", None, None, None, 0.0, limits.restitution, "newton", (iq, iv), sign, bound
                 )
-                for sign, bound, word in some
+                for sign, bound, side in some
             ]
     return pairs

@@ -114,17 +114,17 @@ class Codes:
         straight = form.compiled and (self.carries or form.straight) and not self.looped
         self.python = () if straight else ("rate", "close", "admit")
         key = ("simulate", form.content())
-        own = system.cacheable
+        cacheable = system.cacheable
         law = controller.content
-        rate, word = (trace_terms, "terms") if self.carries else (trace_rate, "rate")
-        self.kernels = {"move": _kernel((*key, "move"), lambda: trace_move(form), own)}
+        rate, quantity = (trace_terms, "terms") if self.carries else (trace_rate, "rate")
+        self.kernels = {"move": _kernel((*key, "move"), lambda: trace_move(form), cacheable)}
         if self.looped:
-            self.kernels["chart"] = _kernel((*key, "chart"), lambda: trace_chart(form), own)
+            self.kernels["chart"] = _kernel((*key, "chart"), lambda: trace_chart(form), cacheable)
         if self.holonomic:
-            self.kernels["shift"] = _kernel((*key, "along"), lambda: trace_along(form), own)
+            self.kernels["shift"] = _kernel((*key, "along"), lambda: trace_along(form), cacheable)
         if not self.python:
-            self.kernels["rate"] = _kernel((*key, word, law), lambda: rate(form, controller), own)
-            self._compile_projections(key, own)
+            self.kernels["rate"] = _kernel((*key, quantity, law), lambda: rate(form, controller), cacheable)
+            self._compile_projections(key, cacheable)
         self.events = 0
         if events is not None:
             self.kernels["events"] = Kernel(events, width=1)

@@ -133,15 +133,15 @@ class Compiled:
 
     def _projection_work(self) -> ProjectionWork:
         """Return memory of the projection, empty arrays where there is none."""
-        plan, wanted = self.projection, self.dae.projection
-        if plan is None or wanted is None:
+        plan, projection = self.projection, self.dae.projection
+        if plan is None or projection is None:
             none = no_factors()
             empty = np.zeros(0)
             whole = np.zeros(0, np.int64)
             return ProjectionWork(none, empty, empty, empty, empty, np.zeros((0, 0)), whole, whole)
         k = plan.n
         dense = np.zeros((k, k)) if k <= DENSE_LIMIT else np.zeros((0, 0))
-        entries, free = np.zeros(plan.pattern.entries), np.array([wanted.free])
+        entries, free = np.zeros(plan.pattern.entries), np.array([projection.free])
         right, rate_right, step = (np.zeros(k) for _ in range(3))
         exchanges = np.zeros(k, np.int64)
         return ProjectionWork(looped_factors(plan), entries, right, rate_right, step, dense, exchanges, free)

@@ -81,9 +81,9 @@ class Finder:
     def rank(self, q: Array, t: float) -> GenericRank | None:
         """Return the rank of the system's rows, decided once around its first start; None where it has none to tell."""
         m = self.motion
-        asked = getattr(m.system, "generic_rank", None)
-        if self._rank is None and asked is not None and m.names and not (m.given or m.tau.numel()):
-            self._rank = asked(q, t)
+        generic_rank = getattr(m.system, "generic_rank", None)
+        if self._rank is None and generic_rank is not None and m.names and not (m.given or m.tau.numel()):
+            self._rank = generic_rank(q, t)
         return self._rank
 
     @cached_property
@@ -127,10 +127,10 @@ class Finder:
         """Return a, tau, lam and the rank of A at a consistent point."""
         m = self.motion
         M, bias, A, full, drift, _, _, effect = self.terms(q, v, t, signals, p)
-        known = self.rank(q, t)
-        rank = row_rank(A) if known is None else known.rank
-        if known is not None and known.redundant:
-            a, lam = solve_under_rank(known, M, A, -bias, drift)
+        generic = self.rank(q, t)
+        rank = row_rank(A) if generic is None else generic.rank
+        if generic is not None and generic.redundant:
+            a, lam = solve_under_rank(generic, M, A, -bias, drift)
             return a, np.zeros(0), lam, rank
         if not m.tau.numel():
             direct = well_posed(M, A, -bias, -drift) if rank == m.lam.numel() else None
@@ -198,8 +198,8 @@ class Finder:
         if not rows or negligible(given[5], given[2][rows], q0, START_ROUNDING):
             return q0
         W = metric(given[0][list(m.free), :])
-        known = self.rank(q0, t)
-        under = {} if known is None else {"rank": known.positions, "sizes": known.scales[rows]}
+        generic = self.rank(q0, t)
+        under = {} if generic is None else {"rank": generic.positions, "sizes": generic.scales[rows]}
 
         def linearised(q: Array) -> tuple[float, Callable[[], Array]]:
             terms = self.terms(q, v0, t, s, p)
@@ -212,7 +212,9 @@ class Finder:
         )  # fmt: skip
         terms = self.terms(q, v0, t, s, p)
         A, phi = terms[2][rows], terms[5]
-        close = np.zeros(len(rows)) if known is None else SLACK_OF_RANK * max(known.gap, SLACK) * known.sizes[rows]
+        close = (
+            np.zeros(len(rows)) if generic is None else SLACK_OF_RANK * max(generic.gap, SLACK) * generic.sizes[rows]
+        )
         bad = np.flatnonzero(~fits(phi, A, q, ACCEPTED_START) & ~(np.abs(phi) <= close))
         if len(bad):
             sizes = ", ".join(f"{m.names[rows[i]]}: {phi[i]:.3g}" for i in bad[:8])
@@ -228,11 +230,11 @@ class Finder:
         if not m.lam.numel() or negligible(psi, A, v0, START_ROUNDING):
             return v0
         W = metric(there[0][list(m.free), :])
-        known = self.rank(q, t)
-        under = {} if known is None else {"rank": known.rank, "sizes": known.scales}
+        generic = self.rank(q, t)
+        under = {} if generic is None else {"rank": generic.rank, "sizes": generic.scales}
         v = v0 + least_change(W, A, np.zeros_like(v0), -psi, held, **under)
         psi = self.terms(q, v, t, s, p)[6]
-        share = ACCEPTED_START if known is None else max(ACCEPTED_START, SLACK_OF_RANK * known.gap)
+        share = ACCEPTED_START if generic is None else max(ACCEPTED_START, SLACK_OF_RANK * generic.gap)
         bad = np.flatnonzero(~fits(psi, A, np.append(v, v0), share) & ~self._cancelled(psi, np.append(v, v0)))
         if len(bad):
             sizes = ", ".join(f"{m.names[i]}: {psi[i]:.3g}" for i in bad[:8])
@@ -241,10 +243,10 @@ class Finder:
 
     def _cancelled(self, residual: Array, x: Array, rows: Any = slice(None)) -> Array:
         """Return which residuals are rounding of lengths and angles that cancel, as across the plane of a linkage."""
-        known = self._rank
-        if known is None:
+        generic = self._rank
+        if generic is None:
             return np.zeros(len(residual), dtype=bool)
-        limit = START_ROUNDING * known.sizes[rows] * max(1.0, np.abs(x).max(initial=0.0))
+        limit = START_ROUNDING * generic.sizes[rows] * max(1.0, np.abs(x).max(initial=0.0))
         return np.asarray(np.abs(residual) <= limit)
 
     def _moved(self, q0: Array, v0: Array, q: Array, v: Array) -> dict[str, float]:

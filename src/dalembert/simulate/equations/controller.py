@@ -113,7 +113,7 @@ def controller(system: Any, force: Any) -> Controller:
 
     def made(tau: Any, kind: str, function: Any = None) -> Controller:
         several = force.values() if isinstance(force, Mapping) else [force]
-        breaks = {each for x in several if callable(x) for each in breaks_of(x)}
+        breaks = {instant for x in several if callable(x) for instant in breaks_of(x)}
         return Controller(
             ca.densify(ca.SX(tau)), t, q, v, signals, function, kind, force, tuple(sorted(breaks))
         )  # fmt: skip

@@ -204,8 +204,8 @@ class DAE:
             twice = [name for name in self.unknowns if self.unknowns.count(name) > 1]
             raise ModelError(f"{n} unknowns need {n} different names; got {len(self.unknowns)}, repeated: {twice[:3]}")
         symbols = ca.symvar(ca.vertcat(self.x, self.rates, self.time, self.signals, self.parameters))
-        known = {s.element_hash() for s in symbols}
-        strangers = [str(s) for s in ca.symvar(self.residual) if s.element_hash() not in known]
+        hashes = {s.element_hash() for s in symbols}
+        strangers = [str(s) for s in ca.symvar(self.residual) if s.element_hash() not in hashes]
         if strangers:
             raise ModelError(
                 f"the equations contain {', '.join(strangers[:8])}, which is neither unknown, rate, time nor parameter"

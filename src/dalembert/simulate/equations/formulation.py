@@ -100,14 +100,14 @@ def _constraints(m: KnownMotion, formulation: str, stabilised: bool, v_rate: ca.
     count = m.lam.numel()
     if not count:
         return [], ()
-    own = [(first_row + i, first_lam + i) for i in range(count)]
+    pairs = [(first_row + i, first_lam + i) for i in range(count)]
     if formulation in ("index1", "projection"):
-        return [m.jacobian @ v_rate + m.drift], tuple((i, j, 0) for i, j in own)
+        return [m.jacobian @ v_rate + m.drift], tuple((i, j, 0) for i, j in pairs)
     if formulation == "index3":
         place = {row: k for k, row in enumerate(rows)}
         mixed = [m.phi[place[i]] if i in place else m.psi[i] for i in range(count)]
-        return [ca.vertcat(*mixed)], tuple((i, j, 2 if k in place else 1) for k, (i, j) in enumerate(own))
-    relaxed = [(i, j, 1) for i, j in own]
+        return [ca.vertcat(*mixed)], tuple((i, j, 2 if k in place else 1) for k, (i, j) in enumerate(pairs))
+    relaxed = [(i, j, 1) for i, j in pairs]
     if not stabilised:
         return [m.psi], tuple(relaxed)
     relaxed += [(first_row + count + k, first_lam + count + k, 1) for k in range(len(rows))]
@@ -236,22 +236,22 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> KnownMo
     t = symbols.t if symbols.t.numel() else (ca.SX.sym("t") if time is None else time)
     controls = [str(s) for s in ca.vertsplit(symbols.u)] if symbols.u.numel() else []
     signals = Signals()
-    given, driven, undriven = _assigned(system, controls, known, signals, t)
-    free = tuple(i for i in range(len(system.coordinates)) if i not in given)
+    prescribed, driven, undriven = _assigned(system, controls, known, signals, t)
+    free = tuple(i for i in range(len(system.coordinates)) if i not in prescribed)
     q, v = (ca.vertcat(*[column[i] for i in free], ca.SX(0, 1)) for column in (symbols.q, symbols.v))
     a = ca.SX.sym("a", len(free))
-    replaced = _replaced(symbols, given, driven)
+    replaced = _replaced(symbols, prescribed, driven)
 
     def put(expression: ca.SX) -> ca.SX:
         return ca.substitute(expression, *replaced) if replaced[0].numel() else expression
 
     mass, A, drift, bias = put(e.mass), put(e.jacobian), put(e.drift), put(e.bias)
-    for i, (_, _, acceleration) in given.items():
+    for i, (_, _, acceleration) in prescribed.items():
         bias = bias + mass[:, i] * acceleration
         drift = drift + A[:, i] * acceleration if A.shape[0] else drift
     rows = {"phi": put(e.constraint), "psi": put(e.rate), "names": system.names, "holonomic": e.holonomic}
     matrices = {"mass": mass[:, list(free)], "jacobian": A[:, list(free)], "full_jacobian": A}
-    forces = {"bias": bias, "drift": drift, "need": _need(system, put, given, free, a)}
+    forces = {"bias": bias, "drift": drift, "need": _need(system, put, prescribed, free, a)}
     unknown = {"tau": symbols.u[undriven] if undriven else ca.SX(0, 1), "lam": ca.SX.sym("lam", A.shape[0])}
     return KnownMotion(
         system=system,
@@ -261,7 +261,7 @@ def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> KnownMo
         a=a,
         time=t,
         signals=signals,
-        given=given,
+        given=prescribed,
         driven=driven,
         free_controls=tuple(controls[i] for i in undriven),
         replaced=replaced,
@@ -277,20 +277,20 @@ def _assigned(
 ) -> tuple[dict[int, Any], dict[int, ca.SX], list[int]]:
     """Return known coordinates and controls as expressions, by place, and the places of unknown controls."""
     coordinates, acting, left_open = split_known(known, system.coordinates, controls)
-    given: dict[int, Any] = {
+    prescribed: dict[int, Any] = {
         i: tuple(signals.expressions(system.coordinates[i], x, 2, t)) for i, x in coordinates.items()
     }
     driven = {i: signals.expressions(controls[i], x, 0, t)[0] for i, x in acting.items()}
     undriven = [i for i in range(len(controls)) if i not in driven]
-    if len(undriven) > len(given):
+    if len(undriven) > len(prescribed):
         # controls that nobody mentioned are zero: all of them in forward dynamics; where motion is prescribed, those
         # of other joints, or those that are not left open by name
-        open_controls = _open_controls(system, controls, undriven, given, left_open)
+        open_controls = _open_controls(system, controls, undriven, prescribed, left_open)
         driven |= {i: ca.SX(0) for i in undriven if i not in open_controls}
         undriven = open_controls
-    if len(undriven) != len(given):
-        raise _unmatched(system, controls, undriven, given)
-    return given, driven, undriven
+    if len(undriven) != len(prescribed):
+        raise _unmatched(system, controls, undriven, prescribed)
+    return prescribed, driven, undriven
 
 
 def _replaced(symbols: Any, given: dict[int, Any], driven: dict[int, ca.SX]) -> tuple[ca.SX, ca.SX]:
@@ -318,15 +318,15 @@ def _open_controls(
     controls_by_coordinate = getattr(system, "own_controls", None)
     if controls_by_coordinate is None:
         raise _unmatched(system, controls, undriven, given)
-    wanted = {controls_by_coordinate[system.coordinates[i]] for i in given}
-    return [i for i in undriven if controls[i] in wanted]
+    candidates = {controls_by_coordinate[system.coordinates[i]] for i in given}
+    return [i for i in undriven if controls[i] in candidates]
 
 
 def _unmatched(system: Any, controls: list[str], undriven: list[int], given: dict[int, Any]) -> ModelError:
-    known = ", ".join(system.coordinates[i] for i in given) or "none"
+    names = ", ".join(system.coordinates[i] for i in given) or "none"
     open_ = ", ".join(controls[i] for i in undriven) or "none"
     return ModelError(
-        f"{len(given)} known coordinates ({known}) need as many unknown controls; unknown are {len(undriven)} "
+        f"{len(given)} known coordinates ({names}) need as many unknown controls; unknown are {len(undriven)} "
         f"({open_}); "
         "name the other controls in known=, leave open those wanted with None, or know fewer coordinates"
     )

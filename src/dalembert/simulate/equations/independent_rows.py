@@ -102,8 +102,8 @@ class DroppedRows:
         inputs = {name: column for name, column in zip(names, columns, strict=True) if column.numel()}
         function = ca.Function("left", list(inputs.values()), [ca.densify(residual)], list(inputs), ["residual"])
         self.kernel = Kernel(function)
-        known = problem.finder.rank(np.zeros(0), 0.0)  # decided at the start
-        self.apart = np.zeros(len(dropped)) if known is None else SLACK_OF_RANK * known.gap * known.sizes[dropped]
+        generic = problem.finder.rank(np.zeros(0), 0.0)  # decided at the start
+        self.apart = np.zeros(len(dropped)) if generic is None else SLACK_OF_RANK * generic.gap * generic.sizes[dropped]
 
     def opened(self, mesh: Array, settings: Settings, low: float, high: float) -> Opened | None:
         """Return where along a mesh (rows t, order, x, x') a row opens first; inputs between `low` and `high`."""
@@ -137,11 +137,11 @@ class DroppedRows:
         q, v = row[2 : n + 2], row[n + 2 : 2 * n + 2]
         terms = problem.finder.terms(q, v, row[0], problem.signals.values(row[0]), problem.parameters)
         rows, phi = m.holonomic_rows, terms[5]
-        known = problem.finder.rank(np.zeros(0), 0.0)
-        if known is None or not rows or not np.isfinite(phi).all():
+        generic = problem.finder.rank(np.zeros(0), 0.0)
+        if generic is None or not rows or not np.isfinite(phi).all():
             return {}
-        U = np.linalg.svd(known.scales[rows, None] * terms[2][rows])[0][:, known.positions :]
-        apart = (U @ (U.T @ (known.scales[rows] * phi))) / known.scales[rows]
+        U = np.linalg.svd(generic.scales[rows, None] * terms[2][rows])[0][:, generic.positions :]
+        apart = (U @ (U.T @ (generic.scales[rows] * phi))) / generic.scales[rows]
         seen = JUMP_SEEN * (settings.rtol * np.abs(q).max(initial=0.0) + settings.atol_all[:n].max(initial=0.0))
         worst = np.argsort(-np.abs(apart))
         return {m.names[rows[i]]: float(abs(apart[i])) for i in worst if abs(apart[i]) > seen}

@@ -144,7 +144,7 @@ class VectorSystem:
 
     def index_q(self, name: str) -> slice:
         """Return the place of a coordinate."""
-        i = lookup(name, {word: k for k, word in enumerate(self.coordinates)}, "coordinate")
+        i = lookup(name, {coordinate: k for k, coordinate in enumerate(self.coordinates)}, "coordinate")
         return slice(i, i + 1)
 
     index_v = index_q
@@ -521,7 +521,7 @@ def _content_of(function: ca.Function, lagrangian: Lagrangian) -> str:
                  program.result_value):  # fmt: skip
         digest.update(np.ascontiguousarray(part).tobytes())
     digest.update(repr((lagrangian.coordinates, lagrangian.names, lagrangian.holonomic)).encode())
-    contacts = [(type(one).__name__, one.name) for one in (*lagrangian.contacts, *lagrangian.unilateral)]
+    contacts = [(type(contact).__name__, contact.name) for contact in (*lagrangian.contacts, *lagrangian.unilateral)]
     digest.update(repr(contacts).encode() if contacts else b"")
     return digest.hexdigest()
 
@@ -577,8 +577,8 @@ def from_data(data: dict[str, Any]) -> Lagrangian:
 
 def _function(name: str, inputs: tuple[ca.SX, ...], outputs: dict[str, ca.SX], names: tuple[str, ...]) -> ca.Function:
     """Return outputs as a function of the inputs that have entries."""
-    ports = [(symbol, word) for symbol, word in zip(inputs, names, strict=True) if symbol.numel()]
-    outputs = {word: ca.densify(output) for word, output in outputs.items() if output.numel()}
+    ports = [(symbol, port) for symbol, port in zip(inputs, names, strict=True) if symbol.numel()]
+    outputs = {port: ca.densify(output) for port, output in outputs.items() if output.numel()}
     return ca.Function(name, [s for s, _ in ports], list(outputs.values()), [w for _, w in ports], list(outputs))
 
 

@@ -254,13 +254,13 @@ class LinearModel:
         n = self.n
         if x is not None:
             self.state = x[: 2 * n].copy()
-        here, tau = self.state, self._forces(t, self.state)
+        state, tau = self.state, self._forces(t, self.state)
         slopes = np.empty((n, 2 * n))
         for j in range(2 * n):
-            beside = here.copy()
-            beside[j] += CONTROLLER_DIFFERENCE * max(1.0, abs(here[j]))
-            slopes[:, j] = (self._forces(t, beside) - tau) / (beside[j] - here[j])
-        return np.concatenate([tau - slopes @ here, slopes[:, :n].ravel(), slopes[:, n:].ravel()])
+            beside = state.copy()
+            beside[j] += CONTROLLER_DIFFERENCE * max(1.0, abs(state[j]))
+            slopes[:, j] = (self._forces(t, beside) - tau) / (beside[j] - state[j])
+        return np.concatenate([tau - slopes @ state, slopes[:, :n].ravel(), slopes[:, n:].ravel()])
 
     def _forces(self, t: float, state: Array) -> Array:
         q, v = self.configuration(state[: self.n]), state[self.n :]

@@ -237,10 +237,10 @@ class Signals:
     def at_state(self, t: float, x: Array | None, found: Array) -> None:
         """Write the inputs that depend on the state into `found`; each function is called once."""
         answers: dict[int, Array] = {}
-        for signal, given in self.states:
-            if id(given.function) not in answers:
-                answers[id(given.function)] = given.function(t, x)
-            found[signal] = answers[id(given.function)][given.place]
+        for signal, source in self.states:
+            if id(source.function) not in answers:
+                answers[id(source.function)] = source.function(t, x)
+            found[signal] = answers[id(source.function)][source.place]
 
     def values(self, t: float, order: int = 0, x: Array | None = None) -> Array:
         """Return every signal at t (and x), or a derivative of those that are tables (zero for callables)."""
@@ -280,24 +280,24 @@ def _differentiated(name: str, given: ca.SX, derivatives: int, time: ca.SX) -> l
             f"known {name!r} must be one expression of the time symbol alone; it contains {strangers or given}. "
             "Pass the symbol as time="
         )
-    found = [given]
+    rates = [given]
     for _ in range(derivatives):
-        found.append(ca.jacobian(found[-1], time))
-    return found
+        rates.append(ca.jacobian(rates[-1], time))
+    return rates
 
 
 def split_known(
     known: Mapping[str, Any] | None, coordinates: Sequence[str], controls: Sequence[str]
 ) -> tuple[dict[int, Any], dict[int, Any], list[int]]:
     """Return known coordinates and controls by place, and controls left open by None; refuse other names."""
-    given: dict[int, Any] = {}
+    prescribed: dict[int, Any] = {}
     driven: dict[int, Any] = {}
     left_open: list[int] = []
     if known is not None and not isinstance(known, Mapping):
         raise ModelError(f"known is a {type(known).__name__}; give a mapping from names to what is known of them")
     for name, value in (known or {}).items():
         if name in coordinates:
-            given[list(coordinates).index(name)] = value
+            prescribed[list(coordinates).index(name)] = value
         elif name in controls and value is None:
             left_open.append(list(controls).index(name))
         elif name in controls:
@@ -307,4 +307,4 @@ def split_known(
                 f"known: no coordinate or control is called {name!r}; coordinates are {', '.join(coordinates)}, "
                 f"controls {', '.join(controls) or 'none'}"
             )
-    return given, driven, left_open
+    return prescribed, driven, left_open

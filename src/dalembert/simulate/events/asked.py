@@ -66,11 +66,11 @@ class Events:
             return cls(events, None, tuple(e.g for e in events))
         if not all(symbolic):
             raise ModelError("events are all expressions or all callables, not a mixture")
-        known = {s.element_hash() for s in ca.symvar(ca.vertcat(dae.x, dae.rates, dae.environment))}
+        hashes = {s.element_hash() for s in ca.symvar(ca.vertcat(dae.x, dae.rates, dae.environment))}
         written = []
         for k, e in enumerate(events):
             g = ca.substitute(e.g, *replaced) if replaced[0].numel() else e.g
-            strangers = [str(s) for s in ca.symvar(g) if s.element_hash() not in known]
+            strangers = [str(s) for s in ca.symvar(g) if s.element_hash() not in hashes]
             if strangers or g.numel() != 1:
                 raise ModelError(
                     f"event {k} must be one expression of unknowns, their rates, what is known and time; it has "
@@ -117,12 +117,12 @@ def _event_of(item: Any) -> Event:
 
 def watches(system: Any, events: Any) -> tuple[list[Event], ca.Function | None, list[Callable[..., Any]]]:
     """Return the events, and how to evaluate them: one compiled function, or a list of Python ones."""
-    asked = [_watch(system, name, watch) for name, watch in named_events(events)]
-    for watch in asked:
+    items = [_watch(system, name, watch) for name, watch in named_events(events)]
+    for watch in items:
         checked_name(watch.name, "event")
-    if all(isinstance(watch.g, ca.Function) for watch in asked):
-        return asked, _together(system, asked) if asked else None, []
-    return asked, None, [_python(watch.g) for watch in asked]
+    if all(isinstance(watch.g, ca.Function) for watch in items):
+        return items, _together(system, items) if items else None, []
+    return items, None, [_python(watch.g) for watch in items]
 
 
 def named_events(events: Any) -> list[tuple[Any, Any]]:

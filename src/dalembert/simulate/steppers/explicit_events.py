@@ -124,11 +124,11 @@ def pass_events(stepper: Explicit) -> None:
     if stopped_by_non_finite(stepper.session, ends, t):
         return
     crossed = [k for k in range(signs.size) if signs[k] != 0.0 and signs[k] * ends[k] <= 0.0]
-    wanted = [k for k in crossed if stepper.session.watches[k].direction in (0, -int(signs[k]))]
-    start = _inside(stepper, low) if low > 0.0 and wanted else _at_start(stepper)
+    hits = [k for k in crossed if stepper.session.watches[k].direction in (0, -int(signs[k]))]
+    start = _inside(stepper, low) if low > 0.0 and hits else _at_start(stepper)
     tolerance = max(stepper.session.settings.event_tolerance, TIME_ROUNDING * abs(t))
     roots = {}
-    for k in wanted:
+    for k in hits:
         begin = low if start[k] * signs[k] > 0.0 else 0.0
         roots[k] = locate_zero(
             lambda h, k=k: float(_inside(stepper, h)[k]), signs[k], begin, high, start[k], ends[k], tolerance
@@ -177,7 +177,7 @@ def _fire_start(stepper: Explicit) -> None:
 
 def _fire(stepper: Explicit, k: int, direction: float) -> None:
     watch = stepper.session.watches[k]
-    word = "rising" if direction > 0 else "falling"
-    stepper.session.events.append(EventRecord(float(stepper.clock[at.T]), watch.name, k, "", word))
+    sense = "rising" if direction > 0 else "falling"
+    stepper.session.events.append(EventRecord(float(stepper.clock[at.T]), watch.name, k, "", sense))
     if stepper.session.ends_with(k):
         stepper.session.stop("event", f"ended by {watch.name!r} at t = {stepper.clock[at.T]:.12g} s")

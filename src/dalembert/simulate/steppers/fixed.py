@@ -153,9 +153,9 @@ class SchemeRun:
             words = MODES[int(self.mode[i])], MODES[int(mode[i])]
             session.events.append(EventRecord(float(target), self.names[i], int(i), *words))
         self.mode = mode
-        wanted = s.every is None or target >= s.end or target == asked_time(s.start, s.end, s.every, self.next)
-        self.next += wanted and s.every is not None
-        if wanted or changed.size:
+        sampled = s.every is None or target >= s.end or target == asked_time(s.start, s.end, s.every, self.next)
+        self.next += sampled and s.every is not None
+        if sampled or changed.size:
             self._note(h)
 
     def _between(self, t: float, k: Array) -> None:

@@ -33,13 +33,13 @@ class PlainSteps:
             if counts[loop.COUNT] >= counts[loop.TOTAL] or counts[loop.SAMPLES] >= samples.t.size:
                 break
             after = counts[loop.COUNT] + 1
-            wanted = after % counts[loop.STRIDE] == 0 or after == counts[loop.TOTAL]
+            sampled = after % counts[loop.STRIDE] == 0 or after == counts[loop.TOTAL]
             t = sums[loop.START] + counts[loop.COUNT] * sums[loop.STEP]
-            code = self._step(t, sums[loop.STEP], counts[loop.SAMPLES] if wanted else -1)
+            code = self._step(t, sums[loop.STEP], counts[loop.SAMPLES] if sampled else -1)
             if code != loop.FINE:
                 return code
             counts[loop.COUNT] = after
-            counts[loop.SAMPLES] += 1 if wanted else 0
+            counts[loop.SAMPLES] += 1 if sampled else 0
             counts[loop.UNSOLVED] += 1 if sums[loop.RESIDUAL] > ACCEPTED else 0
         return loop.FINE
 

@@ -356,9 +356,9 @@ class RadauCodes:
         dae, plan = compiled.dae, compiled.plan
         inputs = {"x": dae.x, "rates": dae.rates, "environment": dae.environment}
         entries = by_rows(dae.jacobian)
-        _, kept = factor(plan, entries).stored()
+        _, factors = factor(plan, entries).stored()
         right = ca.SX.sym("right", dae.n)
-        step = ca.vertcat(*solve(plan, kept, ca.vertsplit(right)))
+        step = ca.vertcat(*solve(plan, factors, ca.vertsplit(right)))
         shift = ca.SX.sym("shift", 2)
         column = ca.vertcat(*entries)
         slope = ca.densify(ca.jacobian(column, dae.shift))
@@ -370,7 +370,7 @@ class RadauCodes:
         solution = solve(plan, complex_kept, [Complex(both[i], both[dae.n + i]) for i in range(dae.n)])
         self.stored = values.numel()
         self.kernels = {
-            "solve": kernel_of("solve", {"factors": kept.symbols(), "right": right}, {"solution": step}),
+            "solve": kernel_of("solve", {"factors": factors.symbols(), "right": right}, {"solution": step}),
             "complex_factor": kernel_of(
                 "complex_factor",
                 {**inputs, "shift": shift},

@@ -269,15 +269,17 @@ class Stiff:
 
     def _count_down(self) -> None:
         """Tell the events how many of their zeros are left until they end the run."""
-        s, asked = self.session, self.problem.events
+        s, problem_events = self.session, self.problem.events
         if not any(int(item.terminal) > 1 for item in s.watches):
             return
         done = [sum(item.index == k and item.old == "" for item in s.events) for k in range(len(s.watches))]
         remaining = [
             max(1, int(item.terminal) - done[k]) if item.terminal else False for k, item in enumerate(s.watches)
         ]
-        events = [replace(e, terminal=remaining[k]) if k < len(remaining) else e for k, e in enumerate(asked.events)]
-        self.problem.events = replace(asked, events=tuple(events))
+        events = [
+            replace(e, terminal=remaining[k]) if k < len(remaining) else e for k, e in enumerate(problem_events.events)
+        ]
+        self.problem.events = replace(problem_events, events=tuple(events))
 
     def _no_number(self, result: Any) -> str:
         """Return which joint force is no number where a run could not go on, in words."""

@@ -153,8 +153,8 @@ def _refuse_damaged(file: Any, path: Path, block: dict[str, Array], events: Arra
 
 def _rows(variable: Any, count: int) -> Array:
     """Return the first rows of a variable; one whose rows are not in the file is refused before memory is taken."""
-    wanted = count * int(np.prod(variable.shape[1:])) * variable.dtype.itemsize
-    if not 0 <= count <= variable.shape[0] or variable.id.get_storage_size() < wanted:
+    size = count * int(np.prod(variable.shape[1:])) * variable.dtype.itemsize
+    if not 0 <= count <= variable.shape[0] or variable.id.get_storage_size() < size:
         raise OSError(f"{variable.name} has fewer rows than the {count} of the run")
     return np.asarray(variable[:count])
 
@@ -200,8 +200,8 @@ def resume(
     replacements = {"system": system, "force": force, "events": events, "contacts": contacts, "known": known}
     session = read_session(file, replacements)
     if session.extra["missing"]:
-        word = session.extra["missing"][0]
-        raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
+        keyword = session.extra["missing"][0]
+        raise ModelError(f"{keyword} was a Python function, which a file cannot hold; give it again: {keyword}=...")
     if duration is not None:
         session.settings = replace(session.settings, duration=_longer(session, duration))
     session.status, session.message, session.on_step = "completed", "", guarded_step(on_step)

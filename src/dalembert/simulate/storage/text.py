@@ -114,15 +114,15 @@ def _in(value: Any) -> Any:
         value = {"class": name, "fields": {renamed.get(key, key): item for key, item in value["fields"].items()}}
     if value.get("class") not in known_classes():
         raise ModelError(f"the file holds a {value.get('class')!r}, which this version does not know")
-    made = known_classes()[value["class"]]
+    kind = known_classes()[value["class"]]
     values = {name: _in(item) for name, item in value["fields"].items()}
-    known = {f.name for f in fields(made)}
-    strangers = sorted(set(values) - known)
+    names = {f.name for f in fields(kind)}
+    strangers = sorted(set(values) - names)
     if strangers:
         raise ModelError(
             f"the file's {value['class']} has fields that this version does not know: {', '.join(strangers)}"
         )
-    return made(**values)
+    return kind(**values)
 
 
 def number_type(name: Any) -> np.dtype[Any]:
@@ -160,11 +160,11 @@ def _function_in(data: dict[str, Any]) -> Program:
     """Return the program in a file; places that do not exist are refused."""
     inputs, outputs = (tuple(_port(*row) for row in data[side]) for side in ("inputs", "outputs"))
     columns: list[tuple[int, int, int, float]] = []
-    for i, (word, *operands) in enumerate(data["operations"]):
-        if not isinstance(word, str):
-            columns.append((Op.CONST, -1, -1, float(word)))
+    for i, (operation, *operands) in enumerate(data["operations"]):
+        if not isinstance(operation, str):
+            columns.append((Op.CONST, -1, -1, float(operation)))
             continue
-        op = Op[word.upper()]
+        op = Op[operation.upper()]
         if op == Op.INPUT:
             _check_place(operands, inputs)
         elif op in TERNARY or len(operands) != ARITY[op] or not all(0 <= place < i for place in operands):
@@ -269,11 +269,11 @@ def session_of(attributes: Any, given: dict[str, Any]) -> Session:
     settings = RunSettings(**options | {"breaks": tuple(options.get("breaks", ()))})
     missing: list[str] = []
     force = _optional(attributes, "force", given, missing)
-    asked, function, callables = watches(system, _optional(attributes, "events_asked", given, missing, "events"))
+    listed, function, callables = watches(system, _optional(attributes, "events_asked", given, missing, "events"))
     q, v = (np.asarray(from_text(attributes[name])) for name in ("q", "v"))
     if not isinstance(system, Mechanism):
         system.begin_at(q, settings.start)
-    session = Session(system, settings, controller(system, force), q, v, asked, function, callables)
+    session = Session(system, settings, controller(system, force), q, v, listed, function, callables)
     session.extra |= {
         "contacts": _optional(attributes, "contacts", given, missing), "options": from_text(attributes["options"]),
         "missing": missing,
@@ -297,11 +297,11 @@ def _implicit_session(attributes: StoredNames, given: dict[str, Any]) -> Session
     options = from_text(attributes["settings"])
     settings = RunSettings(**options | {"breaks": tuple(options.get("breaks", ()))})
     events = asked_events(_optional(attributes, "events_asked", given, missing, "events"))
-    known = _optional(attributes, "known", given, missing)
+    signals = _optional(attributes, "known", given, missing)
     no_forces: Any = SimpleNamespace(given=None)
     q, v = (from_text(attributes[name]) for name in ("q", "v"))
     session = Session(system, settings, no_forces, q, v, events)
-    session.extra |= {"form": "implicit", "known": known, "options": from_text(attributes["options"])}
+    session.extra |= {"form": "implicit", "known": signals, "options": from_text(attributes["options"])}
     session.extra["missing"] = missing
     session.ignored = [Ignored(*note) for note in from_text(attributes["notes"])]
     return session
@@ -310,9 +310,9 @@ def _implicit_session(attributes: StoredNames, given: dict[str, Any]) -> Session
 def options_of(session: Session, changes: dict[str, Any]) -> dict[str, Any]:
     """Return what `da.simulate` was given for a session, with changes."""
     s = session.settings
-    for word in session.extra.get("missing", ()):
-        if word not in changes:
-            raise ModelError(f"{word} was a Python function, which a file cannot hold; give it again: {word}=...")
+    for keyword in session.extra.get("missing", ()):
+        if keyword not in changes:
+            raise ModelError(f"{keyword} was a Python function, which a file cannot hold; give it again: {keyword}=...")
     options = {
         "duration": s.duration, "q": session.q, "v": session.v, "t": s.start, "force": session.controller.given,
         "contacts": session.extra.get("contacts"), "method": s.method, "rtol": s.rtol, "atol": s.atol, "step": s.step,

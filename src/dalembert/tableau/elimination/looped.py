@@ -209,7 +209,7 @@ def _crossings(plan: Plan) -> Int[Array, " lower"]:
     """Return, for each entry (k, j) of L, the place of (j, k) in U, NOWHERE where there is none."""
     k = np.repeat(np.arange(plan.n), np.diff(plan.lower_indptr))
     keys = np.repeat(np.arange(plan.n), np.diff(plan.upper_indptr)) * plan.n + plan.upper
-    wanted = plan.lower * plan.n + k
-    at = np.searchsorted(keys, wanted)
-    hit = (at < len(keys)) & (keys[np.minimum(at, len(keys) - 1)] == wanted) if len(keys) else np.zeros(len(at), bool)
+    targets = plan.lower * plan.n + k
+    at = np.searchsorted(keys, targets)
+    hit = (at < len(keys)) & (keys[np.minimum(at, len(keys) - 1)] == targets) if len(keys) else np.zeros(len(at), bool)
     return np.where(hit, at, NOWHERE)

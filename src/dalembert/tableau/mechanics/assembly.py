@@ -117,7 +117,7 @@ def constraint_element(constraint: Any, tree: WeldedTree) -> Element:
     names = constraint.row_names()
     kind = (type(constraint), constraint.other is None, *frames, *data)
     described = (constraint, WeldedTree(mechanism, tuple(Body(str(k)) for k in range(len(ends))), (), places))
-    rows, lam = (tuple(f"{word} {name}" for name in names) for word in ("row", "lam"))
+    rows, lam = (tuple(f"{prefix} {name}" for name in names) for prefix in ("row", "lam"))
     return Element(ends, rows, lam, (), kind, described)
 
 
@@ -160,11 +160,11 @@ def _differentiated(
     """Return residual and Jacobian with local numbers."""
     unknowns, rates, rows = [], [], []
     for k in range(len(element.bodies)):
-        for letter, (word, size) in OF_BODY.items():
+        for letter, (prefix, size) in OF_BODY.items():
             name = f"{letter} {k}"
             unknowns.append(sheet.variables.get(name, ca.SX.sym(name, size)))
             rates.append(sheet.rates.get(name, ca.SX.sym(f"{name}'", size)))
-            rows.append(equations.get(f"{word} {k}", ca.SX(size, 1)))
+            rows.append(equations.get(f"{prefix} {k}", ca.SX(size, 1)))
     angles = [row for name, row in sheet.rows.items() if name.startswith("angle ")]
     others = [row for name, row in sheet.rows.items() if not name.startswith("angle ")]
     ordered = sorted(own, key=lambda name: name.startswith("q "))
@@ -318,8 +318,8 @@ def _names_of_bodies(tree: WeldedTree) -> tuple[list[str], list[str]]:
     """Return names of equations and unknowns of all bodies."""
     equations, unknowns = [], []
     for body in tree.bodies:
-        for letter, (word, size) in OF_BODY.items():
-            equations += element_names(f"{word} {body.name}", size)
+        for letter, (prefix, size) in OF_BODY.items():
+            equations += element_names(f"{prefix} {body.name}", size)
             unknowns += element_names(f"{letter} {body.name}", size)
     return equations, unknowns
 

@@ -167,18 +167,18 @@ def _partition(
 ) -> tuple[list[int], list[int]]:
     """Return dependent and independent coordinates; rows of full rank are asked for."""
     q = np.random.default_rng(3).standard_normal(len(system.coordinates)) if configuration is None else configuration
-    wanted = None
+    places = None
     if independent is not None:
         names = as_names(independent, "independent")
         unknown = [name for name in names if name not in system.coordinates]
         if unknown:
             raise ModelError(f"independent: no coordinate is called {unknown[0]!r}")
-        wanted = [system.coordinates.index(name) for name in names]
+        places = [system.coordinates.index(name) for name in names]
     q = as_numbers(q, "configuration", finite=True)
     if q.shape != (len(system.coordinates),):
         raise ShapeError(f"configuration must have shape ({len(system.coordinates)},); it has {q.shape}")
     N = system.jacobian(q).reshape(len(system.names), len(system.coordinates))
-    split = connection_split(N, wanted)
+    split = connection_split(N, places)
     if len(split.dependent) < len(system.names):
         raise ModelError(
             f"{len(system.names)} constraint rows have rank {len(split.dependent)}: the split form needs independent "

@@ -235,7 +235,7 @@ def _turning(pose: BodyPose, along_e: ca.SX) -> ca.SX:
 
 def refuse_resistance(joint: Joint) -> None:
     """Refuse rotors and dampers of a free joint."""
-    words = [word for word in ("armature", "damping", "stiffness") if getattr(joint, word)]
+    words = [name for name in ("armature", "damping", "stiffness") if getattr(joint, name)]
     if words:
         raise UnsupportedError(
             f"joint {joint.name!r} is free and has {' and '.join(words)}: maximal coordinates know no free joints. "

@@ -249,12 +249,12 @@ def _act(J: ca.SX, force: ca.SX, wrenches: list[ca.SX]) -> None:
 def _springs(seen: BodyKinematics, wrenches: list[ca.SX]) -> None:
     """Add the forces of springs between frames."""
     for spring in seen.mechanism.springs:
-        one, two = seen.frame(spring.frame), seen.frame(spring.other)
-        line = one.position - two.position
+        first, second = seen.frame(spring.frame), seen.frame(spring.other)
+        line = first.position - second.position
         length = ca.sqrt(ca.sumsqr(line) + TINY_SQUARE)
         along = line / length
-        pull = spring.stiffness * (length - spring.rest) + spring.damping * ca.dot(along, one.v - two.v)
-        _act(one.Jv - two.Jv, -along * pull, wrenches)
+        pull = spring.stiffness * (length - spring.rest) + spring.damping * ca.dot(along, first.v - second.v)
+        _act(first.Jv - second.Jv, -along * pull, wrenches)
 
 
 def _compensate(seen: BodyKinematics, wrenches: list[ca.SX]) -> None:

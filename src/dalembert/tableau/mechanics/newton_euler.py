@@ -100,8 +100,8 @@ def _springs(mechanism: Mechanism, seen: JointKinematics) -> ca.SX:
     """Return what springs between frames take of tau."""
     taken = ca.SX(seen.v.numel(), 1)
     for spring in mechanism.springs:
-        one, two = seen.frame(spring.frame), seen.frame(spring.other)
-        length = ca.sqrt(ca.sumsqr(one.position - two.position) + TINY_SQUARE)
+        first, second = seen.frame(spring.frame), seen.frame(spring.other)
+        length = ca.sqrt(ca.sumsqr(first.position - second.position) + TINY_SQUARE)
         rate = ca.jtimes(length, seen.own, seen.own_rate)
         pull = spring.stiffness * (length - spring.rest) + spring.damping * rate
         taken += ca.jacobian(rate, seen.v).T * pull
@@ -290,11 +290,11 @@ def _torques(
     q, *others = columns
     parts = [parts_of(tree, q, "nq"), *(parts_of(tree, column, "nv") for column in others)]
     at, single = 0, others[0].numel() == 1
-    for joint, m, need, (own, rate, push, tau, added) in zip(
+    for joint, m, need, (position, rate, push, tau, added) in zip(
         tree.joints, moved, torque, zip(*parts, strict=True), strict=True
     ):
         name, size = f"tau {joint.name}", tau.numel()
-        sheet.equations[name] = tau - need - resistance(joint, own, rate, push) - added
+        sheet.equations[name] = tau - need - resistance(joint, position, rate, push) - added
         rows = [name] if size == 1 else [f"{name}[{k}]" for k in range(size)]
         sheet.outputs |= {row: "tau" if single else f"tau[{at + k}]" for k, row in enumerate(rows)}
         sheet.let(f"power {joint.name}", ca.dot(tau, m["rate"]), 5)

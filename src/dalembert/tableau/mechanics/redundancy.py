@@ -132,7 +132,7 @@ def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
     _, _, rates, time, parameters = tableau.given
     names, symbols = tableau.variables.names, tableau.variables.symbols
     gone = ca.vertcat(*[symbols[names.index(name)] for name in sorted(multipliers)], ca.SX(0, 1))
-    kept = {
+    equations = {
         name: ca.substitute(row, gone, ca.SX.zeros(gone.numel())) if gone.numel() else row
         for name, row in tableau.rows.items()
         if name not in dropped
@@ -144,9 +144,9 @@ def without_rows(tableau: Tableau, rows: Iterable[str]) -> Tableau:
             columns |= {element: symbols[names.index(element)] for element in elements if element not in multipliers}
         else:
             columns[name] = column
-    known = [name for name in tableau.known if name not in multipliers]
-    outputs = {e: x for e, x in tableau.scalar_outputs.items() if e in kept and x not in multipliers}
-    return Tableau(kept, columns, rates, known, outputs, time, parameters, tableau.instant)
+    known_names = [name for name in tableau.known if name not in multipliers]
+    outputs = {e: x for e, x in tableau.scalar_outputs.items() if e in equations and x not in multipliers}
+    return Tableau(equations, columns, rates, known_names, outputs, time, parameters, tableau.instant)
 
 
 def _positions(tableau: Tableau, values: Mapping[str, Any]) -> dict[str, Any]:

@@ -87,7 +87,7 @@ def motion(joint: Joint) -> Kind:
 
 def resistance(joint: Joint, q: ca.SX, qd: ca.SX, qdd: ca.SX) -> ca.SX:
     """Return what a joint itself takes of tau: rotor, damper and spring."""
-    armature, damping, stiffness, rest = (ca.DM(_value(getattr(joint, word))) for word in VALUES)
+    armature, damping, stiffness, rest = (ca.DM(_value(getattr(joint, name))) for name in VALUES)
     taken = armature * qdd + damping * qd
     return taken + stiffness * (q - rest) if joint.stiffness else taken
 
@@ -134,7 +134,7 @@ def _moving(mechanism: Mechanism, joint: Joint, parent: str, placement: Placemen
     """Return a joint on the body that carries it, with what of its values acts."""
     at = mechanism.index_v(joint.name)
     acting = VALUES if mechanism.passive else ("armature",)
-    values = {word: getattr(mechanism, word)[at] if word in acting else np.zeros(0) for word in VALUES}
+    values = {name: getattr(mechanism, name)[at] if name in acting else np.zeros(0) for name in VALUES}
     if joint.kind == "continuous" and values["stiffness"].any():
         raise UnsupportedError(
             f"joint {joint.name!r} is continuous with a spring, which forgets full turns; the tableau's angle does "
@@ -146,7 +146,7 @@ def _moving(mechanism: Mechanism, joint: Joint, parent: str, placement: Placemen
             f"joint {joint.name!r} is {kind} with a spring; joints with springs are revolute, prismatic, "
             "helical and universal here"
         )
-    numbers: dict[str, Any] = {word: tuple(map(float, x)) if x.any() else () for word, x in values.items()}
+    numbers: dict[str, Any] = {name: tuple(map(float, x)) if x.any() else () for name, x in values.items()}
     return replace(joint, kind=kind, parent=parent, placement=placement, child_placement=IDENTITY, **numbers)
 
 

@@ -299,12 +299,12 @@ def _assemble(
         for k, row in enumerate(levels):
             equations[name + "'" * k] = row
     present = {s.element_hash() for row in equations.values() for s in ca.symvar(row)}
-    known = []
+    known_names = []
     for name in tableau.known:
         for k, s in enumerate(derivatives.chains[name]):
             if k == 0 or s.element_hash() in present:
                 variables[name + "'" * k] = s
-                known.append(name + "'" * k)
+                known_names.append(name + "'" * k)
     inputs = tableau.given
-    reduced = Tableau(equations, variables, rates, known, None, inputs[3], inputs[4])
+    reduced = Tableau(equations, variables, rates, known_names, None, inputs[3], inputs[4])
     return Reduced(reduced, signature, tuple(states), tuple(called))

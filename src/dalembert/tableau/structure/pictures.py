@@ -53,12 +53,12 @@ def document(width: float, height: float, body: str) -> str:
 def legend(y: float, entries: Iterable[tuple[str, str]]) -> str:
     """Return coloured squares with words, side by side."""
     parts, x = [], float(MARGIN)
-    for word, colour in entries:
+    for entry, colour in entries:
         parts.append(
             f'<rect x="{x:.1f}" y="{y - 9}" width="10" height="10" fill="{colour}"/>'
-            f'<text x="{x + 15:.1f}" y="{y}" font-size="12" fill="{INK}">{escape(word)}</text>'
+            f'<text x="{x + 15:.1f}" y="{y}" font-size="12" fill="{INK}">{escape(entry)}</text>'
         )
-        x += 15 + 12 * LETTER * len(word) + 24
+        x += 15 + 12 * LETTER * len(entry) + 24
     return "".join(parts)
 
 

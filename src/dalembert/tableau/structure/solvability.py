@@ -107,11 +107,11 @@ class Structure:
 
     def _misfit(self, rows: Iterable[int], cols: Iterable[int]) -> Misfit:
         rows = list(rows)
-        known = dict.fromkeys(name for i in rows if self.known for name in self.known[i])
+        known_names = dict.fromkeys(name for i in rows if self.known for name in self.known[i])
         return Misfit(
             tuple(self.pattern.equations[i] for i in rows),
             tuple(self.pattern.unknowns[j] for j in cols),
-            tuple(known),
+            tuple(known_names),
         )
 
     def report(self) -> str:

@@ -33,7 +33,7 @@ class Articulated(NamedTuple):
 
     def add(self, other: Articulated) -> Articulated:
         """Return the sum, both in one frame."""
-        x, y, z = (vectors.add(one, two) for one, two in zip(self.B, other.B, strict=True))
+        x, y, z = (vectors.add(column, other_column) for column, other_column in zip(self.B, other.B, strict=True))
         return Articulated(vectors.symmetric_add(self.A, other.A), (x, y, z), vectors.symmetric_add(self.C, other.C))
 
     def entry(self, i: int, j: int) -> Scalar:
@@ -139,8 +139,8 @@ def _slid(k: int, d: Scalar, inertia: Articulated) -> Articulated:
 def _rotated(rotation: Rotation, inertia: Articulated) -> Articulated:
     """Return the inertia in axes turned by a full rotation: R A R^T and so on."""
     rows = rotation.inverse().R
-    left = [vectors.columns_times(inertia.B, row) for row in rows]  # B (row j of R)
-    x, y, z = ((vectors.dot(rows[0], u), vectors.dot(rows[1], u), vectors.dot(rows[2], u)) for u in left)
+    columns = [vectors.columns_times(inertia.B, row) for row in rows]  # B (row j of R)
+    x, y, z = ((vectors.dot(rows[0], u), vectors.dot(rows[1], u), vectors.dot(rows[2], u)) for u in columns)
     return Articulated(rotation.symmetric_out(inertia.A), (x, y, z), rotation.symmetric_out(inertia.C))
 
 

@@ -166,8 +166,8 @@ class Rotation(NamedTuple):
     def symmetric_out(self, S: Symmetric) -> Symmetric:
         """Return R S R^T."""
         rows = self.inverse().R  # row i of R
-        left = [vectors.symmetric_times(S, row) for row in rows]
-        a, b, c, d, e, f = (vectors.dot(rows[i], left[j]) for i in range(3) for j in range(i, 3))
+        columns = [vectors.symmetric_times(S, row) for row in rows]
+        a, b, c, d, e, f = (vectors.dot(rows[i], columns[j]) for i in range(3) for j in range(i, 3))
         return a, b, c, d, e, f
 
     def rigid_out(self, inertia: Rigid) -> Rigid:

@@ -68,10 +68,10 @@ def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = Fal
     near = needs.near or ((idle.sizes > band[0]) & (idle.sizes < band[1])).any()
     if not near or mechanism.nv > LARGEST_SURVEYED:
         return replace(needs, doubtful=bool(idle.doubtful.any()))
-    known = mechanism.generic_rank(None, 0.0)  # what is near the limits is decided once, for all answers
-    ranks = {tuple(range(len(A[0]))): known.rank, tuple(np.flatnonzero(mechanism.holonomic)): known.positions}
-    rank = ranks.get(rows) if known.places else None
-    return replace(probe(M, known.moving(A)[:, rows], *options, None, rank), doubtful=bool(known.doubt))
+    generic = mechanism.generic_rank(None, 0.0)  # what is near the limits is decided once, for all answers
+    ranks = {tuple(range(len(A[0]))): generic.rank, tuple(np.flatnonzero(mechanism.holonomic)): generic.positions}
+    rank = ranks.get(rows) if generic.places else None
+    return replace(probe(M, generic.moving(A)[:, rows], *options, None, rank), doubtful=bool(generic.doubt))
 
 
 @remembered(8)

@@ -115,8 +115,8 @@ def body_wrenches(tree: Tree, posed: list[Posed], loads: LinkLoads | None, neede
             share = joints[body.link]
             wrenches[k] = about(p, share)
         else:  # a weld: the bodies beyond it that are part of the same link, and the links that these carry
-            own = REST if loads is None else central_force(body, p, motions[body.link + 1])
-            wrenches[k] = pair_add(about(p, carried[k]), own)
+            inertial = REST if loads is None else central_force(body, p, motions[body.link + 1])
+            wrenches[k] = pair_add(about(p, carried[k]), inertial)
             share = about(vectors.scale(-1.0, p), wrenches[k])
         if body.parent < 0:
             continue
@@ -132,11 +132,11 @@ def link_wrenches(
 ) -> list[Pair]:
     """Return the wrench that every link gets through its joint, (f, n) in its frame."""
     if loads is None:
-        own = link_sums(tree, needed)
+        sums = link_sums(tree, needed)
     else:
         pairs = zip(tree.links, loads.needs, loads.beyond, strict=True)
-        own = [pair_add(need, momentum(link.inertia, *beyond)) for link, need, beyond in pairs]
-    totals, _ = inward(posed, own, REST, lambda i, link, force: link.force_out(force), pair_add)
+        sums = [pair_add(need, momentum(link.inertia, *beyond)) for link, need, beyond in pairs]
+    totals, _ = inward(posed, sums, REST, lambda i, link, force: link.force_out(force), pair_add)
     if loads is None:
         return totals
     pairs = zip(totals, tree.handed, motions, strict=True)
@@ -338,10 +338,10 @@ class FreeFrames(Kinematics):
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:
         """Return a frame by name; rotation, position and velocity are symbols."""
-        known = self.world.frame(name, placement)
+        world_frame = self.world.frame(name, placement)
         R, p, V = (ca.SX.sym(letter, *shape) for letter, shape in (("R", (3, 3)), ("p", (3, 1)), ("V", (6, 1))))
-        free = replace(known, rotation=R, position=p, velocity=V)
-        self.frames.append((name, placement, free, known))
+        free = replace(world_frame, rotation=R, position=p, velocity=V)
+        self.frames.append((name, placement, free, world_frame))
         return free
 
 
@@ -468,12 +468,12 @@ def _joint_forces_by(
 
     mechanism, answer = setting.mechanism, forward_answer(setting, route)
     q, v, rows = setting.symbol("q"), setting.symbol("v"), setting.tree_rows.motion
-    lam, status, asked = list(answer.multipliers), answer.status, chosen(mechanism, joints)
+    lam, status, places = list(answer.multipliers), answer.status, chosen(mechanism, joints)
     state = Wrenches(mechanism, setting.tree, setting.posed, q, v, rows, lam)
     loads = LinkLoads(rows.motions, velocities(setting.posed, answer.acceleration), setting.load.links)
-    unique: list[Scalar] = [1.0] * (6 * len(asked))
+    unique: list[Scalar] = [1.0] * (6 * len(places))
     if not setting.needs.redundant:
-        table = state.table(loads, asked, axes)
+        table = state.table(loads, places, axes)
     else:
         everywhere = transmissions(mechanism)
         W = members.Loads(_flat(state.table(loads, everywhere, "child")), lam)
@@ -485,9 +485,9 @@ def _joint_forces_by(
             choice = members.chosen_member(setting, W, T, flexible)
             W, T, lam = choice.loads, choice.open, choice.loads.multipliers
             status = members.certified(setting, status, choice)
-        table, *turned = (_turned(state, each.wrenches, asked, axes) for each in (W, *T))
+        table, *turned = (_turned(state, turned_state.wrenches, places, axes) for turned_state in (W, *T))
         if T:
-            unique = members.unique_here(setting, T, [_flat(each) for each in turned])
+            unique = members.unique_here(setting, T, [_flat(turned_state) for turned_state in turned])
     outputs = {"joint_forces": table, "acceleration": answer.acceleration, "multipliers": lam, "status": [status]}
     outputs["unique"] = _where_solved(unique, status)
     return setting.function("joint_forces", FORWARD_INPUTS, outputs)

@@ -177,10 +177,10 @@ class Observed(Kinematics):
     def __init__(self, motion: TreeMotion, constraint: PairConstraint) -> None:
         self.motion, self.constraint = motion, constraint
         self.mechanism, self.q, self.v, self.t = motion.mechanism, motion.q, motion.v, motion.t
-        one = motion.place(constraint.frame, constraint.placement)
-        two = motion.place(constraint.other or motion.mechanism.ground, constraint.at or IDENTITY)
-        self.link, self.origin = one if two[0] < 0 else two
-        self.carrier = -1 if constraint.held else motion.tree.common_ancestor(one[0], two[0])
+        first = motion.place(constraint.frame, constraint.placement)
+        second = motion.place(constraint.other or motion.mechanism.ground, constraint.at or IDENTITY)
+        self.link, self.origin = first if second[0] < 0 else second
+        self.carrier = -1 if constraint.held else motion.tree.common_ancestor(first[0], second[0])
         self.slots: list[tuple[str, int, Pose, Placement]] = []
 
     def rows(self) -> list[RowForce]:
@@ -203,8 +203,8 @@ class Observed(Kinematics):
             n = vectors.add(n, cross(vector(place.position), f))
             ends.append((name, (f, n)))
             if link >= 0:
-                known = forces.get(link, (vectors.ZERO, vectors.ZERO))
-                forces[link] = vectors.add(known[0], f), vectors.add(known[1], n)
+                wrench = forces.get(link, (vectors.ZERO, vectors.ZERO))
+                forces[link] = vectors.add(wrench[0], f), vectors.add(wrench[1], n)
         return RowForce(forces, {}, drift, tuple(ends))
 
     def frame(self, name: str, placement: Placement = IDENTITY) -> FrameKinematics:

@@ -89,7 +89,7 @@ def chosen_member(
     """Return the member of least elastic energy: in `flexible` joints, and then in joints that give way alike."""
     even = even_roots(setting.mechanism)
     stages = [even] if flexible is None else [np.sqrt(compliances(setting.mechanism, flexible)), even]
-    rest, least, left = list(members), list[Scalar](), list(members)
+    rest, least, remaining = list(members), list[Scalar](), list(members)
     for roots in stages:
         squares = (roots.ravel() ** 2).tolist()
         deciding = _deciding(setting, rest, roots.ravel())
@@ -102,8 +102,8 @@ def chosen_member(
                 rest[k] = rest[k].less(_inner(squares, along, rest[k]) / size, along)
             rest[j] = replace(along, wrenches=[0.0] * len(along.wrenches))
         if len(stages) > 1 and roots is stages[0]:
-            left = [each for k, each in enumerate(rest) if k not in deciding]
-    return Chosen(loads, left, reduce(ca.fmin, least, ca.SX(1)))
+            remaining = [member for k, member in enumerate(rest) if k not in deciding]
+    return Chosen(loads, remaining, reduce(ca.fmin, least, ca.SX(1)))
 
 
 def _inner(squares: Sequence[float], one: Loads, two: Loads) -> Scalar:
@@ -116,16 +116,16 @@ def _deciding(setting: Tracing, members: Sequence[Loads], roots: Array) -> list[
     T = np.array(_at_probes(setting, members))
     lengths = np.linalg.norm(T, axis=2, keepdims=True)
     E = T * roots / np.where(lengths > 0.0, lengths, 1.0)
-    spectra = [np.linalg.svd(each, compute_uv=False) for each in E]
+    spectra = [np.linalg.svd(matrix, compute_uv=False) for matrix in E]
     ranks = [int(np.count_nonzero(s > DETERMINED * s.max(initial=0.0))) for s in spectra]
     rank = max(ranks, default=0)
-    return rows_of_rank([each for each, here in zip(E, ranks, strict=True) if here == rank], rank)
+    return rows_of_rank([matrix for matrix, local_rank in zip(E, ranks, strict=True) if local_rank == rank], rank)
 
 
 def _at_probes(setting: Tracing, members: Sequence[Loads]) -> list[Array]:
     """Return the wrenches of members in numbers, (r, 6 k) at each of the mechanism's probes; rounding is zero."""
     m, columns = setting.mechanism, [setting.column(name) for name in ("q", "v", "t")]
-    table = ca.vertcat(*[ca.horzcat(*[ca.SX(x) for x in each.wrenches]) for each in members])
+    table = ca.vertcat(*[ca.horzcat(*[ca.SX(x) for x in member.wrenches]) for member in members])
     at = ca.Function("members", columns, [table])
     tables = [np.array(ca.densify(at(q, np.zeros(m.nv), 0.0))) for q in closed_configurations(m)]
     level = ROUNDING / EPS * setting.limits.eps

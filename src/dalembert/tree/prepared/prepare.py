@@ -246,10 +246,10 @@ def _collect(
             align = _aligned(kind, axis)
             raws.append(_Raw(joint, kind, carrier, q, v, K @ align, Rigid(), passive))
             carrier, K = len(raws) - 1, align.inverse()
-        own = K @ joint.child_placement.inverse()
+        carried_place = K @ joint.child_placement.inverse()
         if carrier >= 0:
-            raws[carrier].inertia = raws[carrier].inertia.add(moved(moments(body.inertia), own))
-        body_places[body.name] = (carrier, own)
+            raws[carrier].inertia = raws[carrier].inertia.add(moved(moments(body.inertia), carried_place))
+        body_places[body.name] = (carrier, carried_place)
     names = {mechanism.ground, *mechanism._frames}
     places = {}
     for name in names:

@@ -55,8 +55,8 @@ def _with_inertias(mechanism: SymbolicMechanism, tree: Tree) -> tuple[Link, ...]
         total = Rigid()
         for k, body in enumerate(tree.bodies):
             if body.link == i:
-                own = varied[k] if k in varied else moved(moments(mechanism.bodies[k].inertia), body.place)
-                total = total.add(own)
+                inertia = varied[k] if k in varied else moved(moments(mechanism.bodies[k].inertia), body.place)
+                total = total.add(inertia)
         links[i] = replace(links[i], inertia=total)
     return tuple(links)
 
@@ -64,10 +64,10 @@ def _with_inertias(mechanism: SymbolicMechanism, tree: Tree) -> tuple[Link, ...]
 def _rigid(mechanism: SymbolicMechanism, kind: str, part: str, symbol: ca.SX) -> Rigid:
     """Return m, h and E of a body in its own frame."""
     if kind == "mass":
-        known = mechanism.body(part).inertia
-        c = known.center
+        inertia = mechanism.body(part).inertia
+        c = inertia.center
         m, h = symbol, symbol * ca.DM(c)
-        rotational = ca.SX(ca.DM(known.rotational)) + symbol * ca.DM(c @ c * np.eye(3) - np.outer(c, c))
+        rotational = ca.SX(ca.DM(inertia.rotational)) + symbol * ca.DM(c @ c * np.eye(3) - np.outer(c, c))
     else:
         m, h = symbol[0], symbol[1:4]
         xx, xy, yy, xz, yz, zz = (symbol[k] for k in range(4, 10))
@@ -108,7 +108,7 @@ def _with_place(mechanism: SymbolicMechanism, tree: Tree, kind: str, part: str, 
         steps = _slides(ca.DM(place.rotation) @ _moved(mechanism, kind, part, x))
     links = list(tree.links)
     if joint:
-        i = next(i for i, known in enumerate(links) if known.joint == part)
+        i = next(i for i, candidate in enumerate(links) if candidate.joint == part)
         links[i] = replace(links[i], steps=(*steps, *links[i].steps))
         return replace(tree, links=tuple(links))
     none: tuple[float, ...] = ()
@@ -121,8 +121,8 @@ def _moved(mechanism: SymbolicMechanism, kind: str, part: str, x: list[Any]) -> 
     """Return where a joint or frame stands less where it stood, in the axes of its body."""
     position = place_of(mechanism, part).position
     way = position / np.linalg.norm(position) if kind == "length" else None
-    wanted = [x[0] * float(w) for w in way] if way is not None else x
-    return ca.vertcat(*[new - float(old) for new, old in zip(wanted, position, strict=True)])
+    target = [x[0] * float(w) for w in way] if way is not None else x
+    return ca.vertcat(*[new - float(old) for new, old in zip(target, position, strict=True)])
 
 
 def _displaced(place: Placement, x: list[Any]) -> tuple[Screw, ...]:

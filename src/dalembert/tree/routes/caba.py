@@ -128,15 +128,15 @@ def eliminate(
 ) -> TreeElimination:
     """Eliminate all joints, and the rows that `decide` names, leaves first; rows that are `idle` bear nothing."""
     begins = [set[int]() if r in idle_rows(idle) else _begins(tree, row) for r, row in enumerate(forces)]
-    made = TreeElimination(tree, posed, forces, _loop_aware(tree, begins), [[] for _ in tree.links])
-    made.L = {r: {} for r in range(len(forces)) if r not in idle_rows(idle)}
+    elimination = TreeElimination(tree, posed, forces, _loop_aware(tree, begins), [[] for _ in tree.links])
+    elimination.L = {r: {} for r in range(len(forces)) if r not in idle_rows(idle)}
     inertias = [articulated(link.inertia) for link in tree.links]
     arriving: list[dict[int, Pair]] = [{} for _ in tree.links]
-    for r in made.L:
+    for r in elimination.L:
         for i, F in forces[r].links.items():
             arriving[i][r] = F
-    for i in made.order:
-        state = _AtLink(made, i, inertias[i], arriving[i])
+    for i in elimination.order:
+        state = _AtLink(elimination, i, inertias[i], arriving[i])
         state.rows(decide, (i, 0), begins)
         state.joint()
         state.rows(decide, (i, 1), begins)
@@ -151,7 +151,7 @@ def eliminate(
         for r, F in state.open.items():
             F = posed[i].force_out(F)
             arriving[parent][r] = pair_add(arriving[parent][r], F) if r in arriving[parent] else F
-    return made
+    return elimination
 
 
 def idle_rows(idle: Sequence[bool]) -> set[int]:
@@ -269,14 +269,14 @@ def elimination_order(setting: Tracing, forces: list[RowForce]) -> Order:
     q = np.array([*closed_configurations(setting.mechanism), *neutral_if_met(setting.mechanism)])
     numbers = _numbers(setting, forces, q)
     open_rows, groups = {r for r, depends in enumerate(needs.dependent) if depends}, setting.mechanism.row_groups
-    wanted = Counter(group for r, group in enumerate(groups) if r not in open_rows)
+    sizes = Counter(group for r, group in enumerate(groups) if r not in open_rows)
     order: Order = {}
 
     def decide(place: Place, made: TreeElimination, together: dict[int, Pair]) -> Sequence[int]:
         taken: list[int] = []
         for _, rows in groupby(sorted(together), key=lambda r: groups[r]):
             group = [r for r in rows if r not in open_rows]
-            if group and len(group) == wanted[groups[group[0]]] and _safe(made.L, group, taken, needs, len(q)):
+            if group and len(group) == sizes[groups[group[0]]] and _safe(made.L, group, taken, needs, len(q)):
                 taken += group
         order[place] = taken
         return taken
@@ -415,21 +415,21 @@ class InsideTheTree:
             return order.get(place, ())
 
         needs = setting.needs
-        made = eliminate(setting.tree, setting.posed, forces, decide, needs.idle)
-        rows = sorted(made.L)
-        L = [[made.L[r].get(s, 0.0) for s in rows] for r in rows]
+        elimination = eliminate(setting.tree, setting.posed, forces, decide, needs.idle)
+        rows = sorted(elimination.L)
+        L = [[elimination.L[r].get(s, 0.0) for s in rows] for r in rows]
         metric = None if setting.metric is None else [setting.metric[r] for r in rows]
-        return cls(setting, made, rows, factored(L, needs.of_rows(rows), metric))
+        return cls(setting, elimination, rows, factored(L, needs.of_rows(rows), metric))
 
     def solve(self, load: Load, c: Sequence[Scalar], inputs: Sequence[Scalar]) -> BlockAnswer:
         """Return a and lam with the verdict."""
         needs, limits = self.setting.needs, self.setting.limits
         right = inward(self.made, load, c)
         forces, held = multipliers(self.schur, sparse([right.b[r] for r in self.left]))
-        known = dict(zip(self.left, dense(forces, len(self.left)), strict=True))
+        by_row = dict(zip(self.left, dense(forces, len(self.left)), strict=True))
         free, borne = self._effort(right)
-        motion = outward(self.made, right, known)
-        lam = [known.get(r, 0.0) for r in range(len(c))]
+        motion = outward(self.made, right, by_row)
+        lam = [by_row.get(r, 0.0) for r in range(len(c))]
         inside = relative(self.made.row_pivots, needs.row_scales)
         pivots = row_pivots(self.schur, needs.of_rows(self.left)) + inside
         solved = Solved(motion.joints, motion, lam, free, add(borne, held), pivots)

@@ -80,18 +80,18 @@ def _join(system: ArticulatedSystem, shared: set[int], joints: set[int]) -> int 
 def _chosen(system: ArticulatedSystem, meetings: Meetings) -> list[int]:
     """Return the links at which mobilities are shorter than sums over joints, greatest gain first."""
     chosen: list[int] = []
-    known: set[int] = set()
+    links: set[int] = set()
 
     def gain(b: int) -> int:
         rows = {r for pair in meetings[b] for r in pair}
         path = system.tree.ancestors(b)
-        new = PRODUCTS_OF_OMEGA * len(set(path) - known)
+        new = PRODUCTS_OF_OMEGA * len(set(path) - links)
         return len(meetings[b]) * (len(_velocities(system, path)) - 6) - 36 * len(rows) - new
 
     rest = set(meetings)
     while rest and gain(best := max(rest, key=lambda b: (gain(b), b))) > 0:
         chosen.append(best)
-        known |= set(system.tree.ancestors(best))
+        links |= set(system.tree.ancestors(best))
         rest.remove(best)
     return chosen
 
