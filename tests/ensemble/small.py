@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import signal
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import SimpleNamespace
 
@@ -13,8 +13,9 @@ import casadi as ca
 import numpy as np
 
 import dalembert as da
-from dalembert.ensemble.blocks import StudyJob
+from dalembert.ensemble.blocks import StudyJob, compute, with_shapes
 from dalembert.ensemble.designs import Design
+from dalembert.ensemble.entry import ensemble
 from dalembert.ensemble.keep import keepers
 
 
@@ -70,3 +71,23 @@ def quick_job(runs, seed=5, **experiment):
     """Return a study of quick runs."""
     design = Design.of("random", seed, runs, {"x": da.uniform(0.0, 1.0)})
     return StudyJob(QuickExperiment(**experiment), design, keepers({"y": kept}), record_events=True)
+
+
+def job_of(*given, backend="c", runs=9, **options):
+    """Return a study whose smooth runs are made in step, on a backend."""
+    return with_shapes(replace(ensemble.job(*given, runs=runs, seed=3, **options), backend=backend))
+
+
+def in_step(job, **options):
+    """Return the study of a job."""
+    return ensemble.of(job, progress=False, executor=None, **options)
+
+
+def columns_of(job):
+    """Return the columns of all runs of a job, made as one block."""
+    return compute(job, 0, job.design.runs).arrays
+
+
+def made_alone(job, i):
+    """Return what is kept of run i where `da.simulate` makes it."""
+    return compute(replace(job, backend="cpu", batches=False), i, i + 1).arrays

@@ -11,6 +11,10 @@ from types import SimpleNamespace
 
 import numpy as np
 
+from dalembert.errors import DalembertError
+from dalembert.kernel.cuda import engine
+from dalembert.kernel.cuda.printer import Tuning
+
 SHIM = Path(__file__).with_name("cuda_shim.h")
 SIGNATURE = re.compile(r"__global__ void __launch_bounds__\(\d+, \d+\) (\w+)\((.*)\)\n")
 SHARED_ITEMS = 48 * 1024 // 4
@@ -97,3 +101,19 @@ def cupy() -> SimpleNamespace:
         zeros=lambda shape, dtype: np.zeros(shape, dtype).view(Array),
         may_share_memory=np.may_share_memory,
     )
+
+
+def has_device() -> bool:
+    """Say whether there is a device, with CuPy."""
+    try:
+        engine._cupy()
+    except DalembertError:
+        return False
+    return True
+
+
+def in_place_of_a_device(patch, arrays=None, **tuning) -> None:
+    """Let the engine run on the host, programs being printed with these options."""
+    arrays = arrays or cupy()
+    patch.setattr(engine, "_cupy", lambda: arrays)
+    patch.setattr(engine, "choose_tuning", lambda program, dtype: Tuning(**tuning))

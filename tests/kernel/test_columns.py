@@ -14,7 +14,6 @@ from programs import random_function, random_inputs
 
 from dalembert.errors import ModelError
 from dalembert.kernel import Kernel
-from dalembert.kernel.cuda import engine as cuda_engine
 from dalembert.kernel.llvm import compile as llvm_backend
 from dalembert.kernel.program import chunks as chunk
 from dalembert.kernel.program import lower as lowering
@@ -172,7 +171,7 @@ def test_backends_without_loops_write_columns_out(backend, monkeypatch):
     if backend == "cuda":
         if shutil.which("g++") is None:
             pytest.skip("needs g++")
-        monkeypatch.setattr(cuda_engine, "_cupy", host_cuda.cupy)
+        host_cuda.in_place_of_a_device(monkeypatch, threads=8)
     function, inputs = solved((11, 3)), numbers(9)
     found = Kernel(function, backend=backend)(*inputs)
     for a, b in zip(found, Kernel(function)(*inputs), strict=True):

@@ -17,9 +17,8 @@ from programs import random_function, random_inputs
 
 from dalembert.errors import MissingExtraError, ShapeError
 from dalembert.kernel import Kernel
-from dalembert.kernel.cuda import engine as cuda_engine
 from dalembert.kernel.cuda import printer as cuda_part
-from dalembert.kernel.cuda.printer import REGISTERS, Tuning, print_cuda
+from dalembert.kernel.cuda.printer import REGISTERS, print_cuda
 from dalembert.kernel.program.lower import lower
 from dalembert.kernel.program.program import Op
 from dalembert.status import Status
@@ -33,24 +32,15 @@ RTOL = {"float64": 1e-14, "float32": 4e-6}
 host = pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 
 
-def has_device() -> bool:
-    try:
-        cuda_engine._cupy()
-    except (MissingExtraError, cuda_engine.UnsupportedError):
-        return False
-    return True
-
-
-device = pytest.mark.skipif(not has_device(), reason="needs CuPy and a GPU")
+device = pytest.mark.skipif(not host_cuda.has_device(), reason="needs CuPy and a GPU")
 
 
 @pytest.fixture
 def on_host(monkeypatch):
     """Put the host in place of the device; return a function that sets how programs are printed."""
-    monkeypatch.setattr(cuda_engine, "_cupy", host_cuda.cupy)
 
     def choose(**tuning):
-        monkeypatch.setattr(cuda_engine, "choose_tuning", lambda program, dtype: Tuning(**tuning))
+        host_cuda.in_place_of_a_device(monkeypatch, **tuning)
 
     choose(threads=8)
     return choose

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import shutil
 import sys
-from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -13,14 +12,13 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.ensemble.blocks import compute, with_shapes
-from dalembert.ensemble.entry import ensemble
-from dalembert.kernel.cuda import engine as cuda_engine
-from dalembert.kernel.cuda.printer import Tuning
 from dalembert.simulate.batch import lane_functions, lanes
 from dalembert.simulate.batch.batch import RunBatch, UnsuitedError
-from tests.ensemble.small import oscillator
+from tests.ensemble.small import columns_of, in_step, job_of, made_alone, oscillator
 from tests.ensemble.test_batches import STUDIES, four_bar
+
+sys.path.insert(0, str(Path(__file__).parents[2] / "kernel"))
+import host_cuda
 
 RUNS = 9
 AGREE, AT_STEPS = 1e-10, 1e-7
@@ -28,14 +26,6 @@ AGREE, AT_STEPS = 1e-10, 1e-7
 moves where errors are next to it."""
 
 SMOOTH = [name for name in STUDIES if name not in ("stick-slip", "bounces")]
-
-
-def job_of(*given, backend="c", runs=RUNS, **options):
-    return with_shapes(replace(ensemble.job(*given, runs=runs, seed=3, **options), backend=backend))
-
-
-def in_step(job, **options):
-    return ensemble.of(job, progress=False, executor=None, **options)
 
 
 def chain(kind="revolute", links=2):
@@ -64,11 +54,6 @@ def falling_off():
     """x'' = 4 x^3: runs that start fast are infinite before the end."""
     x, v = ca.SX.sym("x"), ca.SX.sym("v")
     return da.Lagrangian(x, v, kinetic=v**2 / 2, potential=-(x**4), coordinates=["x"])
-
-
-def made_alone(job, i):
-    """Return what is kept of run i where `da.simulate` makes it."""
-    return compute(replace(job, backend="cpu", batches=False), i, i + 1).arrays
 
 
 def test_an_oscillator_is_that_of_the_closed_form():
@@ -182,7 +167,7 @@ def test_a_broken_balance_is_left_to_simulate(monkeypatch):
 @pytest.mark.parametrize("block", [1, 10, 1000])
 def test_blocks_change_no_bit(block):
     job = job_of(chain(), 0.4, da.normal(np.zeros(2), 1.0), runs=23, keep={"q": "q", "peak": ("joint1", "max")})
-    whole = compute(job, 0, 23).arrays
+    whole = columns_of(job)
     assert not whole["alone"].any()
     study = in_step(job, block=block)
     for word, rows in study.arrays().items():
@@ -192,10 +177,10 @@ def test_blocks_change_no_bit(block):
 def test_few_rows_and_many_samples(monkeypatch):
     """Lanes that are used again, rows that are left out at once, samples that leave the device: no bit changes."""
     job = job_of(chain(), 0.4, da.normal(np.zeros(2), 1.0), runs=23, keep={"peak": ("joint1", "max")})
-    whole = compute(job, 0, 23).arrays
+    whole = columns_of(job)
     for name, value in {"MOST_LANES": 7, "SPARSE": 1.0, "LOGGED": 1000, "PIECE_ROWS": 30}.items():
         monkeypatch.setattr(lanes, name, value)
-    for word, rows in compute(job, 0, 23).arrays.items():
+    for word, rows in columns_of(job).items():
         assert rows.tobytes() == whole[word].tobytes(), word
 
 
@@ -211,13 +196,6 @@ def test_a_store_remembers_its_backend(tmp_path):
     assert again.route == whole.route
 
 
-def test_sweeps_of_scenes_are_refused():
-    from dalembert.scenes.sweep import sweep
-
-    with pytest.raises(da.ModelError, match=r"each run is a scene of its own.*leave backend= away"):
-        sweep(da.scene("bouncing_ball"), backend="cuda")
-
-
 @pytest.mark.parametrize(
     ("given", "options", "words"),
     [
@@ -229,9 +207,8 @@ def test_sweeps_of_scenes_are_refused():
     ],
 )
 def test_what_does_not_suit_is_refused_by_name(given, options, words):
-    job = replace(ensemble.job(*given, runs=None if "parameters" in options else 2, **options), backend="numpy")
     with pytest.raises(da.ModelError, match=words) as error:
-        ensemble.of(job, progress=False)
+        in_step(job_of(*given, backend="numpy", runs=None if "parameters" in options else 2, **options))
     assert "leave backend= away" in str(error.value)
 
 
@@ -245,15 +222,7 @@ def test_contacts_are_refused():
 # CUDA: on a device where there is one; its text on the host, compiled by g++.
 
 
-def has_device() -> bool:
-    try:
-        cuda_engine._cupy()
-    except da.DalembertError:
-        return False
-    return True
-
-
-device = pytest.mark.skipif(not has_device(), reason="needs CuPy and a GPU")
+device = pytest.mark.skipif(not host_cuda.has_device(), reason="needs CuPy and a GPU")
 
 
 @device
@@ -270,7 +239,7 @@ def test_a_gpu_agrees_with_single_runs(name):
     assert all(rows.tobytes() == again.arrays()[word].tobytes() for word, rows in study.arrays().items())
 
 
-@pytest.mark.skipif(has_device(), reason="there is a GPU")
+@pytest.mark.skipif(host_cuda.has_device(), reason="there is a GPU")
 def test_a_missing_device_is_told_at_the_start():
     with pytest.raises(da.DalembertError, match="backend 'cuda'"):
         da.ensemble(oscillator(), 0.1, [1.0], runs=2, backend="cuda")
@@ -282,9 +251,6 @@ class HostArrays:
     """CuPy's names: those of the shim, all others NumPy's."""
 
     def __init__(self) -> None:
-        sys.path.insert(0, str(Path(__file__).parents[2] / "kernel"))
-        import host_cuda
-
         self.shim = host_cuda.cupy()
 
     def zeros(self, shape, dtype=float):
@@ -299,9 +265,7 @@ class HostArrays:
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
 def test_the_text_for_a_gpu_agrees_on_the_host(monkeypatch):
-    host = HostArrays()
-    monkeypatch.setattr(cuda_engine, "_cupy", lambda: host)
-    monkeypatch.setattr(cuda_engine, "choose_tuning", lambda program, dtype: Tuning(threads=4))
+    host_cuda.in_place_of_a_device(monkeypatch, HostArrays(), threads=4)
     monkeypatch.setattr(lane_functions, "CODES_OF_LANES", type(lane_functions.CODES_OF_LANES)("none"))
     options = {"progress": False, "method": "rk4", "step": 0.1}
     batch = RunBatch(oscillator(), 0.3, [1.0], [0.0], options, (), True, "cuda")

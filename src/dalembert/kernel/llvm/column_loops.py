@@ -25,7 +25,7 @@ from itertools import pairwise
 from dalembert.kernel.llvm.body import LlvmBody, Outputs, output_layout
 from dalembert.kernel.llvm.vector import alignment, vector
 from dalembert.kernel.program.chunks import Chunks
-from dalembert.kernel.program.columns import NOWHERE, Column, ColumnProgram
+from dalembert.kernel.program.columns import NOWHERE, ColumnPart, ColumnProgram
 from dalembert.kernel.program.program import ELEMENTARY, Op, Program
 
 BESIDE = 2
@@ -128,7 +128,7 @@ def _with_tables(program: ColumnProgram, outputs: Outputs, groups: list[GroupLay
     return replace(outputs, first=tuple(first), tables=tuple(tables))
 
 
-def beside(body: Column) -> int:
+def beside(body: ColumnPart) -> int:
     """Return how many columns of a batch are computed side by side: functions of a library are for one width."""
     return 1 if any(Op(code) in ELEMENTARY for code in body.program.op.tolist()) else BESIDE
 
@@ -144,7 +144,7 @@ class LlvmColumn(LlvmBody):
     blocks = ("in", "column", "scratch", "out")
 
     def __init__(
-        self, body: Column, chunks: Chunks, group: GroupLayout, width: int, head_width: int, element: str
+        self, body: ColumnPart, chunks: Chunks, group: GroupLayout, width: int, head_width: int, element: str
     ) -> None:
         program = body.program
         outputs = Outputs((0,), (None,), _stores(program), (), body.sizes[2], body.sizes[2])
@@ -233,13 +233,13 @@ BY_ENTRY = """  %begin = mul i64 %k, WIDTH
   %result_skip = add i64 %right_skip, 0"""
 
 
-def turns(body: Column, group: GroupLayout, width: int) -> int:
+def turns(body: ColumnPart, group: GroupLayout, width: int) -> int:
     """Return how often the functions of a body of this width are run for a block."""
     return -(-body.alike.count // width) if group.spread else group.columns // group.beside
 
 
 def column_loop(
-    name: str, body: Column, slots: int, group: GroupLayout, width: int, head_width: int, element: str
+    name: str, body: ColumnPart, slots: int, group: GroupLayout, width: int, head_width: int, element: str
 ) -> str:
     """Return `@<name>_turns`, which runs the function `@<name>`, a chunk of a body, for every turn of a block.
 

@@ -136,7 +136,7 @@ def ports_of(function: Any) -> tuple[tuple[Port, ...], tuple[Port, ...]]:
 
 
 @dataclass(frozen=True, eq=False)
-class Column:
+class ColumnPart:
     """The program of one column of a group.
 
     Attributes
@@ -175,7 +175,7 @@ class ColumnProgram:
     """
 
     head: Program
-    bodies: tuple[Column, ...]
+    bodies: tuple[ColumnPart, ...]
     outputs: tuple[Port, ...]
     direct: int
 
@@ -204,7 +204,7 @@ def divide(function: ColumnFunction, program: Program) -> ColumnProgram:
         reads = {x for i in members if op[i] not in LEAVES for column in operands for x in (column[i],) if x >= 0}
         reads |= set(values.values())
         shared = sorted(x for x in reads if owner[x] == _HEAD and op[x] != Op.CONST)
-        bodies.append(Column(_body(program, g, members, shared, values, right), alike))
+        bodies.append(ColumnPart(_body(program, g, members, shared, values, right), alike))
         head_outputs += [Port(f"shared {g}", len(shared), 1), program.outputs[direct + 2 * g]]
         head_results += [dict(enumerate(shared)), results[direct + 2 * g]]
     head = _cut(program, owner, tuple(head_outputs), head_results, function.inputs)

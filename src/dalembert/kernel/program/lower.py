@@ -15,7 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.kernel.program.columns import Column, ColumnFunction, ColumnProgram, divide, unrolled
+from dalembert.kernel.program.columns import ColumnFunction, ColumnPart, ColumnProgram, divide, unrolled
 from dalembert.kernel.program.order import REGISTERS, most_alive, schedule
 from dalembert.kernel.program.program import COMMUTATIVE, Op, Program
 from dalembert.kernel.program.trace import trace
@@ -334,7 +334,7 @@ def lower_columns(function: ColumnFunction, registers: int = REGISTERS) -> Colum
     traced = trace(function.function)
     divided = divide(function, fuse(optimise(traced)))
     head = schedule(remove_dead(divided.head), registers)
-    bodies = tuple(Column(schedule(remove_dead(body.program), registers), body.alike) for body in divided.bodies)
+    bodies = tuple(ColumnPart(schedule(remove_dead(body.program), registers), body.alike) for body in divided.bodies)
     return ColumnLowering(
         replace(divided, head=head, bodies=bodies),
         divide(function, traced).operations,

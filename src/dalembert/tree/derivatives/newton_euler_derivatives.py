@@ -45,7 +45,7 @@ class Slopes(NamedTuple):
     a: list[list[Scalar]]
 
 
-class Column(NamedTuple):
+class JointColumn(NamedTuple):
     """What the column S of a joint's velocity brings into the motion of what hangs on it: S, Q, R, D and 2 Q's turn."""
 
     S: Pair
@@ -55,13 +55,13 @@ class Column(NamedTuple):
     turn: Vector
 
 
-class Moving(NamedTuple):
+class MovingLink(NamedTuple):
     """A link in the frame of the first one: where it stands, how it moves, its joint's columns."""
 
     pose: Pose = Pose()
     V: Pair = (ZERO, ZERO)
     A: Pair = (ZERO, ZERO)
-    columns: tuple[Column, ...] = ()
+    columns: tuple[JointColumn, ...] = ()
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,10 +111,10 @@ def newton_euler_derivatives(
     return slopes
 
 
-def _moving(posed: list[Posed], gravity: Vector, v: list[Scalar], a: list[Scalar]) -> list[Moving]:
+def _moving(posed: list[Posed], gravity: Vector, v: list[Scalar], a: list[Scalar]) -> list[MovingLink]:
     """Return every link in the frame of the first one of its tree; the ground accelerates with -gravity."""
 
-    def step(i: int, link: Posed, parent: Moving) -> Moving:
+    def step(i: int, link: Posed, parent: MovingLink) -> MovingLink:
         first = link.link.parent < 0
         pose = Pose() if first else link.pose(parent.pose)
         V, A = parent.V, (link.into(scale(-1.0, gravity)), ZERO) if first else parent.A
@@ -125,9 +125,9 @@ def _moving(posed: list[Posed], gravity: Vector, v: list[Scalar], a: list[Scalar
             gain = pair_add(gain, _scaled(a[place], S))
         after = pair_add(V, speed)
         columns = tuple(_column(S, V, A, after, len(screws) == 1) for S in screws)
-        return Moving(pose, after, pair_add(A, pair_add(gain, _turned(V, speed))), columns)
+        return MovingLink(pose, after, pair_add(A, pair_add(gain, _turned(V, speed))), columns)
 
-    return outward(posed, Moving(), step)
+    return outward(posed, MovingLink(), step)
 
 
 def _units(first: int, count: int, size: int) -> list[list[Scalar]]:
@@ -141,15 +141,15 @@ def _seen(pose: Pose, motion: Pair) -> Pair:
     return vectors.add(d, cross(pose.p, e)), e
 
 
-def _column(S: Pair, V: Pair, A: Pair, after: Pair, alone: bool) -> Column:
+def _column(S: Pair, V: Pair, A: Pair, after: Pair, alone: bool) -> JointColumn:
     """Return the column of S behind a link that moves with V and A, `after` being the velocity of its own link."""
     Q = _turned(V, S)
     R = pair_add(_turned(A, S), _turned(V, Q))
     D = _scaled(2.0, Q) if alone else pair_add(Q, _turned(after, S))
-    return Column(S, Q, R, D, D[1] if alone else scale(2.0, Q[1]))
+    return JointColumn(S, Q, R, D, D[1] if alone else scale(2.0, Q[1]))
 
 
-def _body(inertia: Rigid, link: Moving, force: Pair | None) -> Composite:
+def _body(inertia: Rigid, link: MovingLink, force: Pair | None) -> Composite:
     """Return a link alone, with the force that its motion needs and one that it bears."""
     (v, w), (a, wd) = link.V, link.A
     own = _rigid(inertia, link.pose)
@@ -196,7 +196,7 @@ class _Ahead(NamedTuple):
     behind: tuple[Pair, Pair]
 
     @classmethod
-    def of(cls, body: Composite, column: Column) -> _Ahead:
+    def of(cls, body: Composite, column: JointColumn) -> _Ahead:
         """Return it for a column of the joint that carries the body."""
         (d, e), double = column.S, scale(2.0, column.S[1])
         f, n = body.force
@@ -206,7 +206,7 @@ class _Ahead(NamedTuple):
         rate = vectors.add(cross(body.P, d), transposed_times(body.K, e))
         return cls(momentum(body.inertia, d, e), rate, (along_q, along_v))
 
-    def row(self, other: Column) -> tuple[Scalar, Scalar]:
+    def row(self, other: JointColumn) -> tuple[Scalar, Scalar]:
         """Return what the joint feels of a column before it, along q and along v."""
         along_q = add(dot(self.rate, other.turn), _product(self.inertia, other.R))
         along_v = add(mul(2.0, dot(self.rate, other.S[1])), _product(self.inertia, other.D))
