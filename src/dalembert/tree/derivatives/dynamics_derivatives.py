@@ -471,12 +471,19 @@ def _tree_derivatives(mechanism: Mechanism, names: Sequence[str]) -> ca.Function
     setting.symbol("t")
     tau = expression(dynamics.inverse(tree, setting.posed, q, v, a))
     outputs: dict[str, Any] = {"tau": tau, "multipliers": [], "status": status_of_numbers(tau)}
+    slopes = newton_euler_derivatives(tree, setting.posed, tree.gravity, v, a, {})._asdict()
+    springs, _ = joint_forces(tree, setting.posed, spring_forces(tree, setting.posed, v))
+    joints = zip(springs, joint_resistance(tree, setting.posed, q, v), rotors(setting, a), strict=True)
+    rest = _expression([total(*terms) for terms in joints])
     known = parameters_of(mechanism)
     for name in names:
         if name.startswith(INERTIA) and name not in known:
             motions = link_motions(setting, tree.gravity, v, a)
             k = mechanism.body_index(name.removeprefix(INERTIA))
             block = list(map(list, zip(*inertia_columns(mechanism, tree, setting.posed, *motions, k), strict=True)))
+        elif name in slopes:
+            columns = _along(mechanism, rest, setting.symbols, name)
+            block = ca.densify(columns + ca.horzcat(*(ca.vertcat(*map(ca.SX, column)) for column in slopes[name])))
         else:
             block = ca.densify(_along(mechanism, tau, setting.symbols, name))
         outputs[f"dtau_d{label(name)}"] = block
