@@ -54,11 +54,11 @@ class RightSide:
 
 
 def groups(sides: Sequence[RightSide], factor: SparseFactor) -> list[list[RightSide]]:
-    """Return right sides by what they fill; those whose group would not be worth its code join the nearest one.
+    """Return right sides by what they fill; those whose group is not worth its code join one that fills all they do.
 
-    The nearest fills all that they do, and little more. Counted are products with L: on the way up those of the
-    unknowns that are filled, on the way back all, and as many again for constraint rows. A sample's columns take whole
-    vectors; whether a kernel is called for one or for a batch is not known here, so the mean of both counts.
+    Counted are products with L: on the way up those of the unknowns that are filled, on the way back all, and as many
+    again for constraint rows. A sample's columns take whole vectors; whether a kernel is called for one or for a batch
+    is not known here, so the mean of both counts.
     """
     by_reach: dict[frozenset[int], list[RightSide]] = {}
     for side in sides:
@@ -70,16 +70,18 @@ def groups(sides: Sequence[RightSide], factor: SparseFactor) -> list[list[RightS
         vectors = -(-columns // LANES)
         return (columns + LANES * vectors) / 2 * (back + sum(len(factor.columns[k]) for k in reach))
 
-    for reach in sorted(by_reach, key=lambda x: (len(x), sorted(x))):
-        wider = [other for other in by_reach if reach < other]
-        if not wider:
-            continue
-        nearest = min(wider, key=lambda x: (len(x), sorted(x)))
-        alone, there = len(by_reach[reach]), len(by_reach[nearest])
-        apart = cost(reach, alone) + cost(nearest, there)
-        if alone < LANES or cost(nearest, alone + there) <= apart:
-            by_reach[nearest] += by_reach.pop(reach)
-    return list(by_reach.values())
+    def loss(reach: frozenset[int], wider: frozenset[int]) -> float:
+        alone, there = len(by_reach[reach]), len(by_reach[wider])
+        return cost(wider, alone + there) - cost(reach, alone) - cost(wider, there)
+
+    while True:
+        pairs = [(loss(x, y), sorted(x), x, y) for x in by_reach for y in by_reach if x < y]
+        small = [pair for pair in pairs if len(by_reach[pair[2]]) < LANES]
+        best = min(small or pairs, default=None, key=lambda pair: pair[:2])
+        if best is None or not (small or best[0] < 0):
+            return list(by_reach.values())
+        _, _, reach, wider = best
+        by_reach[wider] += by_reach.pop(reach)
 
 
 @dataclass(frozen=True, eq=False)
