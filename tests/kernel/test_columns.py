@@ -15,6 +15,7 @@ from programs import random_function, random_inputs
 from dalembert.errors import ModelError
 from dalembert.kernel import Kernel
 from dalembert.kernel.llvm import compile as llvm_backend
+from dalembert.kernel.llvm import engine as cpu_engine
 from dalembert.kernel.program import chunks as chunk
 from dalembert.kernel.program import lower as lowering
 from dalembert.kernel.program.columns import NOWHERE, Alike, ColumnFunction, divide, from_text
@@ -78,6 +79,12 @@ def straight(function, **options):
         patch.setattr(lowering, "lower_columns", lowering.lower)
         patch.setenv("DALEMBERT_CACHE", "off")
         return Kernel(function, **options)
+
+
+@pytest.fixture(autouse=True)
+def looped(monkeypatch):
+    """Loop over the columns of programs that are as short as these, too."""
+    monkeypatch.setattr(cpu_engine, "WRITTEN_OUT_MOST", 0)
 
 
 def assert_same(found, expected):
@@ -176,6 +183,19 @@ def test_backends_without_loops_write_columns_out(backend, monkeypatch):
     found = Kernel(function, backend=backend)(*inputs)
     for a, b in zip(found, Kernel(function)(*inputs), strict=True):
         np.testing.assert_allclose(a, b, rtol=1e-12, atol=1e-13)
+
+
+def test_short_programs_are_written_out_for_batches(monkeypatch):
+    """Their single calls are not; both give the same bits."""
+    monkeypatch.setenv("DALEMBERT_CACHE", "off")
+    function, inputs = solved((11, 3)), numbers(35)
+    looped = Kernel(function)
+    monkeypatch.undo()
+    monkeypatch.setenv("DALEMBERT_CACHE", "off")
+    short = Kernel(function)
+    assert short.engine.layout != looped.engine.layout
+    assert_same(short(*inputs), looped(*inputs))
+    assert_same(short(*[x[4] for x in inputs]), looped(*[x[4] for x in inputs]))
 
 
 def test_many_threads_strided_inputs_and_given_outputs():

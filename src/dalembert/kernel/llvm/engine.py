@@ -26,12 +26,17 @@ from dalembert.kernel.short_call import data_address, short_call
 
 # Operations times samples that may run with the interpreter lock held: some hundred microseconds, far below Python's
 # own interval of switching (5 ms); and those that are not worth sharing among threads, some ten.
+SHORT_WORK = 3_000_000
+SHORT_WORK_THREADED = 500_000
+
 # Programs that are also compiled one sample wide, for single calls: their values fit the caches better, and a scalar
 # operation takes half the time of one on 512 bits. Shorter ones gain nothing, longer ones compile for seconds. Both
 # codes work in the same scratch memory.
 SINGLE_LEAST, SINGLE_MOST = 300, 20_000
-SHORT_WORK = 3_000_000
-SHORT_WORK_THREADED = 500_000
+
+# Programs whose columns are written out for batches: the caches hold them as they are, and no value is stored to be
+# shared. Single calls have their columns in lanes whatever the length.
+WRITTEN_OUT_MOST = 20_000
 
 
 class CpuEngine:
@@ -151,7 +156,10 @@ def _compile(function: Any, options: KernelOptions) -> tuple[list[Code], dict[st
     from dalembert.kernel.program.lower import lower, lower_columns
 
     lowering = lower_columns(function) if isinstance(function, ColumnFunction) else lower(function)
-    code, layout, figures = build(lowering.program, options.dtype, options.width)
+    program = lowering.program
+    if isinstance(function, ColumnFunction) and program.operations <= WRITTEN_OUT_MOST:
+        program = lower(function).program
+    code, layout, figures = build(program, options.dtype, options.width)
     codes = [code]
     if options.width is None and worth_a_single_code(lowering.program):
         single, narrow, more = build(lowering.program, options.dtype, 1)
