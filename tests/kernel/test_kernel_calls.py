@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ctypes
+import gc
 import subprocess
 import sys
 import weakref
@@ -167,6 +169,21 @@ def test_short_way_and_long_way_agree():
         (),
     ):
         assert short(*other) is NotImplemented
+
+
+def test_definitions_of_short_calls_outlive_all_of_them():
+    """CPython reads a built-in function's definition when it frees the function, which may be the last of a kernel."""
+    x = ca.SX.sym("x")
+    first, second = (Kernel(ca.Function("f", [x], [k * x])) for k in (2.0, 3.0))
+    functions = [kernel.engine.short for kernel in (first, second)]
+    places = [ctypes.c_void_p.from_address(id(function) + object.__basicsize__).value for function in functions]
+    assert places[0] == places[1]
+    before = ctypes.string_at(places[0], 32)
+    del first, second, functions
+    gc.collect()
+    assert ctypes.string_at(places[0], 32) == before
+    name = ctypes.c_char_p.from_address(places[0]).value
+    assert name == b"short_call"
 
 
 def test_the_short_way_leaves_shared_memory_to_the_long_way():

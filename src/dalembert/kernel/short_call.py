@@ -201,7 +201,6 @@ def short_call(
         "clock_id": time.CLOCK_MONOTONIC,
         "clock": c_function("clock_gettime"),
     }
-    definition = _MethodDef(b"short_call", machine.address, METH_FASTCALL, None)
     make = ctypes.pythonapi.PyCFunction_NewEx
     make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
     functions = []
@@ -209,8 +208,20 @@ def short_call(
         numbers = [(words | {"strict": strict})[name] for name in WORDS]
         for port in (*inputs, *outputs):
             numbers += [len(port.shape), *port.shape, 0][:PORT_WORDS]
-        functions.append(make(ctypes.addressof(definition), np.array(numbers, np.int64).tobytes(), None))
-    return ShortCall(functions[0], functions[1], (busy, definition, dtype, machine), record)
+        functions.append(make(_definition(), np.array(numbers, np.int64).tobytes(), None))
+    return ShortCall(functions[0], functions[1], (busy, dtype, machine), record)
+
+
+@cache
+def _definition() -> int:
+    """Return the address of the one definition that all these functions have.
+
+    CPython reads it when a function is freed, which may be after everything else that a kernel is made of, or as the
+    last thing of a process: it is never freed.
+    """
+    definition = _MethodDef(b"short_call", _machine().address, METH_FASTCALL, None)
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(definition))
+    return ctypes.addressof(definition)
 
 
 def _address(name: str) -> int:
