@@ -173,12 +173,28 @@ def test_elementary_functions_in_columns(f):
     assert_same(looped(*[x[4] for x in inputs]), [y[4] for y in expected])
 
 
-@pytest.mark.parametrize("backend", ["numpy", "c", "cuda"])
-def test_backends_without_loops_write_columns_out(backend, monkeypatch):
-    if backend == "cuda":
-        if shutil.which("g++") is None:
-            pytest.skip("needs g++")
-        host_cuda.in_place_of_a_device(monkeypatch, threads=8)
+@pytest.mark.skipif(shutil.which("g++") is None, reason="needs g++")
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+@pytest.mark.parametrize("tuning", [{}, {"part": 40}, {"part": 40, "recompute": 3}, {"scratch": 9000}])
+def test_a_gpu_has_a_thread_for_each_column_of_a_sample(monkeypatch, dtype, tuning):
+    """Its text, compiled for the host: outputs that columns do not fill are zero, a status is that of all columns."""
+    host_cuda.in_place_of_a_device(monkeypatch, threads=8, **tuning)
+    function, inputs = solved((11, 3)), numbers(29, dtype=dtype)
+    inputs[0][5, 2] = np.nan
+    kernel, twin = Kernel(function, backend="cuda", dtype=dtype), Kernel(function, backend="numpy", dtype=dtype)
+    given = [np.full((29, *port.shape), 7, dtype).view(host_cuda.Array) for port in function.outputs]
+    found, expected = kernel.call(*inputs, out=given), twin.call(*inputs)
+    close = 1e-12 if dtype == "float64" else 1e-4
+    for a, b in zip(found.outputs, expected.outputs, strict=True):
+        np.testing.assert_allclose(a, b, rtol=close, atol=close)
+    np.testing.assert_array_equal(found.status, expected.status)
+    single = kernel.call(*[x[3] for x in inputs])
+    assert_same(single.outputs, [x[3] for x in found.outputs])
+    assert kernel.engine.source.columns[-2:] == (11, 3)
+
+
+@pytest.mark.parametrize("backend", ["numpy", "c"])
+def test_backends_without_loops_write_columns_out(backend):
     function, inputs = solved((11, 3)), numbers(9)
     found = Kernel(function, backend=backend)(*inputs)
     for a, b in zip(found, Kernel(function)(*inputs), strict=True):

@@ -13,7 +13,8 @@ from dalembert.errors import MissingExtraError, ShapeError, UnsupportedError
 from dalembert.kernel.arrays import Arguments, as_real, check_inputs
 from dalembert.kernel.cuda.printer import REGISTERS, Tuning, choose_tuning, print_cuda
 from dalembert.kernel.engine import FunctionSource, KernelOptions
-from dalembert.kernel.program.lower import lower
+from dalembert.kernel.program.columns import ColumnFunction, ports_of
+from dalembert.kernel.program.lower import lower, lower_columns
 from dalembert.kernel.program.program import Port
 
 FLAGS = ("--std=c++14", "--fmad=false")  # fused operations are printed; the compiler adds none
@@ -40,10 +41,11 @@ class CudaEngine:
     def __init__(self, function: Any, options: KernelOptions, tuning: Tuning | None = None) -> None:
         start = time.perf_counter()
         self.cupy = _cupy()
-        lowering = lower(function, REGISTERS[options.dtype])
+        columns = isinstance(function, ColumnFunction)
+        lowering = (lower_columns if columns else lower)(function, REGISTERS[options.dtype])
         self.program = lowering.program
         self.name: str = function.name()
-        self.inputs, self.outputs = self.program.inputs, self.program.outputs
+        self.inputs, self.outputs = ports_of(function)
         self.dtype = np.dtype(options.dtype)
         begin = time.perf_counter()
         self.source = print_cuda(self.program, options.dtype, tuning or choose_tuning(self.program, options.dtype))
@@ -92,6 +94,8 @@ class CudaEngine:
         rows = [self.cupy.ascontiguousarray(array) for array in arguments.inputs]
         written = [array if array.flags.c_contiguous else self.cupy.empty_like(array, order="C") for array in outputs]
         steps = [port.size if arguments.is_batch(k, port) else 0 for k, port in enumerate(self.inputs)]
+        for k in self.source.cleared:
+            written[k].fill(0)
         for first in range(0, n, piece):
             count = min(piece, n - first)
             words: list[Any] = [np.int64(count)]
@@ -100,8 +104,9 @@ class CudaEngine:
             for array, port in zip(written, self.outputs, strict=True):
                 words.append(np.uint64(array.data.ptr + first * port.size * item))
             words += [np.uint64(scratch), np.uint64(0 if status is None else status.data.ptr + first)]
-            for function, shared in zip(self.functions, self.source.shared_bytes, strict=True):
-                function((-(-count // threads),), (threads,), tuple(words), shared_mem=shared)
+            source = self.source
+            for function, shared, columns in zip(self.functions, source.shared_bytes, source.columns, strict=True):
+                function((-(-count // threads), columns), (threads,), tuple(words), shared_mem=shared)
         for array, result in zip(outputs, written, strict=True):
             if array is not result:
                 array[...] = result

@@ -11,7 +11,8 @@ import numpy as np
 
 from dalembert.kernel.c.printer import LIBRARY, TYPE, CBody
 from dalembert.kernel.program.chunks import ChunkPlan, plan, split
-from dalembert.kernel.program.program import ARITY, ELEMENTARY, Op, Program
+from dalembert.kernel.program.columns import NOWHERE, ColumnPart, ColumnProgram
+from dalembert.kernel.program.program import ARITY, ELEMENTARY, Op, Port, Program
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Tuning of a program for a GPU: choices that change its speed and not its results.
@@ -68,15 +69,39 @@ FUSED: dict[int, str] = {Op.FMA: "fma({0}, {1}, {2})", Op.FMS: "fma({0}, {1}, -{
 PARTNER = {Op.SIN: Op.COS, Op.COS: Op.SIN}
 
 
+@dataclass(frozen=True)
+class Arrangement:
+    """What all functions of a module have in common.
+
+    Attributes
+    ----------
+    outputs
+        All outputs, which are arguments.
+    direct
+        Which of them each output of the head is; of a program without columns, all in their order.
+    held
+        Further outputs of the head, which columns read: the slot of the first element of each.
+    slots
+        Values of a sample in scratch memory: those that pass between parts, and those that columns read.
+    """
+
+    outputs: tuple[Port, ...]
+    direct: tuple[int, ...]
+    held: tuple[int, ...]
+    slots: int
+
+
 class Part(CBody):
     """The printer of one part."""
 
-    def __init__(self, program: Program, plan: ChunkPlan, dtype: str, tuning: Tuning, number: int) -> None:
+    def __init__(
+        self, program: Program, plan: ChunkPlan, dtype: str, tuning: Tuning, number: int, whole: Arrangement
+    ) -> None:
         calls: dict[int, str] = {op: f"{op.name.lower()}({', '.join(['{0}', '{1}'][: ARITY[op]])})" for op in LIBRARY}
         calls |= {op: f"da_{op.name.lower()}({{0}})" for op in POLYNOMIAL}
         super().__init__(program, plan.chunks, dtype, self, calls | FUSED)
         self.name = f"part_{number}"
-        self.tuning = tuning
+        self.tuning, self.whole = tuning, whole
         count = max(1, len(plan.orders))
         self.is_first, self.is_last = number == 0, number == count - 1
         self.values = list(plan.orders[number]) if plan.orders else []
@@ -139,7 +164,10 @@ class Part(CBody):
         return [
             port
             for port, n in here.items()
-            if n == total[port] and (n or self.is_first) and self.program.outputs[port].size
+            if port < len(self.whole.direct)
+            and n == total[port]
+            and (n or self.is_first)
+            and self.program.outputs[port].size
         ]
 
     def _stage(self) -> list[int]:
@@ -165,10 +193,13 @@ class Part(CBody):
         return f"in_{port}[sample * step_{port} + {element}]" if column is None else f"row[{column + element}]"
 
     def output(self, port: int, element: int) -> str:
-        """Return an output element: in this thread's row, or where it goes."""
+        """Return an output element: in this thread's row, or where it goes; what columns read is held in scratch."""
+        if port >= len(self.whole.direct):
+            return self.slot(self.whole.held[port - len(self.whole.direct)] + element)
         column = self.output_column.get(port)
         size = self.program.outputs[port].size
-        return f"out_{port}[sample * {size} + {element}]" if column is None else f"row[{column + element}]"
+        place = f"out_{self.whole.direct[port]}[sample * {size} + {element}]"
+        return place if column is None else f"row[{column + element}]"
 
     def slot(self, slot: int) -> str:
         """Return a value that passes between parts."""
@@ -182,7 +213,7 @@ class Part(CBody):
             self.operation(i)
             return
         super().value(i)
-        if i in self.stores:
+        if any(port < len(self.whole.direct) for port, _ in self.stores.get(i, ())):
             self.lines.append(f"watch = fma({self.names[i]}, {self.words['zero']}, watch);")
 
     def operation(self, i: int) -> str:
@@ -240,7 +271,7 @@ class Part(CBody):
         inputs = range(len(self.program.inputs))
         arguments = ["const long long samples"]
         arguments += [text for k in inputs for text in (f"const real *in_{k}", f"const long long step_{k}")]
-        arguments += [f"real *out_{k}" for k in range(len(self.program.outputs))]
+        arguments += [f"real *out_{k}" for k in range(len(self.whole.outputs))]
         return [*arguments, "real *scratch", "unsigned char *status"]
 
     def _opening(self) -> Iterator[str]:
@@ -251,8 +282,8 @@ class Part(CBody):
         yield "    const int lane = threadIdx.x;"
         yield "    const long long sample = first + (lane < count ? lane : count - 1);"
         yield f"    real watch = {self.words['zero']};"
-        if self.chunks.slots:
-            rows = f"blockIdx.x * {self.chunks.slots * self.tuning.threads}ll"
+        if self.whole.slots:
+            rows = f"blockIdx.x * {self.whole.slots * self.tuning.threads}ll"
             yield f"    real *const between = scratch + {rows} + lane;"
         if self.shared_bytes:
             yield f"    extern __shared__ real tile[];\n    real *const row = tile + lane * {self.width};"
@@ -286,7 +317,7 @@ class Part(CBody):
             for element in self._zeros(port):
                 self.lines.append(f"row[{column + element}] = {self.words['zero']};")
         if self.is_first:
-            for port in set(range(len(self.program.outputs))) - set(self.output_column):
+            for port in set(range(len(self.whole.direct))) - set(self.output_column):
                 self.lines += [f"{self.output(port, element)} = {self.words['zero']};" for element in self._zeros(port)]
         self.print(self.staged)
         for value, column in self.shared.items():
@@ -317,7 +348,75 @@ class Part(CBody):
             size = self.program.outputs[port].size
             yield f"for (int e = lane; e < count * {size}; e += {self.tuning.threads})"
             place = f"tile[e / {size} * {self.width} + {column} + e % {size}]"
-            yield f"    out_{port}[first * {size} + e] = {place};"
+            yield f"    out_{self.whole.direct[port]}[first * {size} + e] = {place};"
+
+
+class Columns(Part):
+    """The printer of the columns of a group: a thread has one column of one sample, `blockIdx.y` is the column.
+
+    Shared values and right sides lie in scratch memory, those of neighbouring samples side by side; results go to where
+    two tables say.
+    """
+
+    def __init__(
+        self, column: ColumnPart, inputs: tuple[Port, ...], dtype: str, tuning: Tuning, g: int, whole: Arrangement
+    ) -> None:
+        program = column.program
+        chunks = split(program, max(1, len(program)))
+        every = tuple(range(chunks.bounds[0], len(program)))
+        super().__init__(program, ChunkPlan(chunks, (every,)), dtype, tuning, 0, whole)
+        self.name, self.column, self.g, self.ports = f"columns_{g}", column, g, inputs
+
+    def _lay_out(self) -> None:
+        """Nothing waits in shared memory."""
+        self.input_column, self.output_column, self.shared, self.fetched = {}, {}, {}, {}
+        self.staged, self.width, self.shared_bytes = [], 0, 0
+
+    def input(self, port: int, element: int) -> str:
+        """Return a shared value, or an entry of this column's right side."""
+        begin, count = self.whole.held[2 * self.g + port], self.column.alike.count
+        if port == 0:
+            return self.slot(begin + element)
+        return f"between[({begin + element * count} + column) * {self.tuning.threads}]"
+
+    def value(self, i: int) -> None:
+        """Compute value i; a result goes where its table says, or nowhere."""
+        name = self.operand(i) if self.op[i] in (Op.CONST, Op.INPUT) else self.operation(i)
+        for _, u in self.stores.get(i, ()):
+            place = f"{u * self.column.alike.count} + column"
+            into = f"rows[port_{self.g}[{place}]][element_{self.g}[{place}]] = {name};"
+            everywhere = bool((self.column.alike.port[u] != NOWHERE).all())
+            self.lines.append(into if everywhere else f"if (port_{self.g}[{place}] >= 0) {into}")
+            self.lines.append(f"watch = fma({name}, {self.words['zero']}, watch);")
+
+    def text(self) -> str:
+        """Return the tables and the `__global__` function."""
+        alike = self.column.alike
+        tables = [
+            f"static __device__ const {kind} {name}_{self.g}[] = {{{', '.join(map(str, rows.ravel().tolist()))}}};"
+            for kind, name, rows in (("short", "port", alike.port), ("int", "element", alike.element))
+        ]
+        return "\n".join([*tables, super().text()])
+
+    def _arguments(self) -> list[str]:
+        arguments = ["const long long samples"]
+        for k in range(len(self.ports)):
+            arguments += [f"const real *in_{k}", f"const long long step_{k}"]
+        arguments += [f"real *out_{k}" for k in range(len(self.whole.outputs))]
+        return [*arguments, "real *scratch", "unsigned char *status"]
+
+    def _opening(self) -> Iterator[str]:
+        yield from super()._opening()
+        yield "    const int column = blockIdx.y;"
+        rows = ", ".join(f"out_{k} + sample * {port.size}" for k, port in enumerate(self.whole.outputs))
+        yield f"    real *const rows[] = {{{rows}}};"
+
+    def _body(self) -> list[str]:
+        self.begin()
+        self.reciprocals = {}
+        self.print(self.written)
+        self.lines.append(f"if (status && !(watch == {self.words['zero']})) status[sample] = 1;")
+        return self.lines
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -352,8 +451,12 @@ class CudaSource:
         Names of its `__global__` functions, in the order in which they run.
     shared_bytes
         Dynamic shared memory of each.
+    columns
+        Columns of each, of which every sample has a thread: 1 for those that compute what all share.
     slots
-        Values that pass between parts, per sample.
+        Values of a sample in scratch memory.
+    cleared
+        Outputs that have elements which no function writes.
     tuning
         How it was printed.
     """
@@ -361,27 +464,36 @@ class CudaSource:
     text: str
     functions: tuple[str, ...]
     shared_bytes: tuple[int, ...]
+    columns: tuple[int, ...]
     slots: int
+    cleared: tuple[int, ...]
     tuning: Tuning
 
 
-def choose_tuning(program: Program, dtype: str) -> Tuning:
+def choose_tuning(program: Program | ColumnProgram, dtype: str) -> Tuning:
     """Return what ran fastest for programs of this size, measured on an H200 (`benchmarks/gpu.py --tune`)."""
+    program = program.head if isinstance(program, ColumnProgram) else program
     if program.operations <= ONE_PART[dtype]:
         return Tuning(part=ONE_PART[dtype])
     part = PARTS[dtype][program.operations > LONG]
     return Tuning(part=part, recompute=RECOMPUTE_LONG if program.operations > LONG else RECOMPUTE)
 
 
-def print_cuda(program: Program, dtype: str, tuning: Tuning | None = None) -> CudaSource:
-    """Return the CUDA text of a scheduled program.
+def print_cuda(program: Program | ColumnProgram, dtype: str, tuning: Tuning | None = None) -> CudaSource:
+    """Return the CUDA text of a scheduled program, with columns or without.
 
     Every function takes the same arguments: number of samples; per input its address and the distance of samples (its
-    size, or 0 where one serves all); per output its address; the block of values between parts; the status, or null.
+    size, or 0 where one serves all); per output its address; values in scratch memory; the status, or null.
     """
     tuning = tuning or Tuning()
-    layout = plan(program, split(program, tuning.part), tuning.recompute, REGISTERS[dtype])
-    parts = [Part(program, layout, dtype, tuning, k) for k in range(max(1, len(layout.orders)))]
+    head = program.head if isinstance(program, ColumnProgram) else program
+    layout = plan(head, split(head, tuning.part), tuning.recompute, REGISTERS[dtype])
+    whole, cleared = _arranged(program, layout.chunks.slots)
+    parts = [Part(head, layout, dtype, tuning, k, whole) for k in range(max(1, len(layout.orders)))]
+    columns = [1] * len(parts)
+    if isinstance(program, ColumnProgram):
+        parts += [Columns(x, head.inputs, dtype, tuning, g, whole) for g, x in enumerate(program.bodies)]
+        columns += [column.alike.count for column in program.bodies]
     single = "#define DA_SINGLE\n" if dtype == "float32" else ""
     opening = f"{single}typedef {TYPE[dtype]} real;\n\n{(Path(__file__).parent / 'cuda_math.cuh').read_text()}"
     text = "\n".join([opening, *(part.text() for part in parts)])
@@ -389,6 +501,26 @@ def print_cuda(program: Program, dtype: str, tuning: Tuning | None = None) -> Cu
         text,
         tuple(part.name for part in parts),
         tuple(part.shared_bytes for part in parts),
-        layout.chunks.slots,
+        tuple(columns),
+        whole.slots,
+        cleared,
         tuning,
     )
+
+
+def _arranged(program: Program | ColumnProgram, slots: int) -> tuple[Arrangement, tuple[int, ...]]:
+    """Return what the functions of a program share, and the outputs that columns do not fill."""
+    if not isinstance(program, ColumnProgram):
+        return Arrangement(program.outputs, tuple(range(len(program.outputs))), (), slots), ()
+    places, held = program.places(), []
+    for port in program.head.outputs[program.direct :]:
+        held.append(slots)
+        slots += port.size
+    filled = [0] * len(program.outputs)
+    for body in program.bodies:
+        for port in body.alike.port[body.alike.port != NOWHERE].tolist():
+            filled[port] += 1
+    made = [k for k, place in enumerate(places) if place == NOWHERE]
+    cleared = tuple(k for k in made if filled[k] < program.outputs[k].size)
+    direct = tuple(places.index(k) for k in range(program.direct))
+    return Arrangement(program.outputs, direct, tuple(held), slots), cleared
