@@ -16,7 +16,7 @@
 using namespace std;
 
 struct shim_index {
-    unsigned x, y;
+    unsigned x;
 };
 static thread_local shim_index threadIdx, blockIdx;
 static pthread_barrier_t shim_barrier;
@@ -37,20 +37,18 @@ static T erfinv(T x)
 }
 
 template <class F>
-static void shim_launch(unsigned blocks, unsigned columns, unsigned threads, F body)
+static void shim_launch(unsigned blocks, unsigned threads, F body)
 {
     pthread_barrier_init(&shim_barrier, nullptr, threads);
     vector<thread> team;
     for (unsigned t = 0; t < threads; ++t)
         team.emplace_back([=] {
             threadIdx.x = t;
-            for (unsigned c = 0; c < columns; ++c)
-                for (unsigned b = 0; b < blocks; ++b) {
-                    blockIdx.x = b;
-                    blockIdx.y = c;
-                    body();
-                    __syncthreads();
-                }
+            for (unsigned b = 0; b < blocks; ++b) {
+                blockIdx.x = b;
+                body();
+                __syncthreads();
+            }
         });
     for (auto &worker : team)
         worker.join();

@@ -44,7 +44,7 @@ class Function:
         assert shared_mem <= SHARED_ITEMS * 4
         self.launches.append((grid[0], block[0], shared_mem))
         values = (ctypes.c_int64 * len(words))(*[int(np.asarray(word).astype(np.int64)) for word in words])
-        self.run(grid[0], grid[1], block[0], values)
+        self.run(grid[0], block[0], values)
 
 
 class RawModule:
@@ -68,9 +68,9 @@ def _driver(signature: tuple[str, str]) -> str:
     name, parameters = signature
     kinds = [text.rpartition(" ")[0] + (" *" if "*" in text else "") for text in parameters.split(", ")]
     casts = [f"({kind})w[{k}]" for k, kind in enumerate(kinds)]
-    body = f"shim_launch(blocks, columns, threads, [=] {{ {name}({', '.join(casts)}); }});"
+    body = f"shim_launch(blocks, threads, [=] {{ {name}({', '.join(casts)}); }});"
     tile = f"real tile[{SHARED_ITEMS}];\n" if name == "part_0" else ""
-    arguments = "unsigned blocks, unsigned columns, unsigned threads, const long long *w"
+    arguments = "unsigned blocks, unsigned threads, const long long *w"
     return f'{tile}extern "C" void launch_{name}({arguments}) {{ {body} }}\n'
 
 

@@ -106,7 +106,7 @@ class CudaEngine:
             words += [np.uint64(scratch), np.uint64(0 if status is None else status.data.ptr + first)]
             source = self.source
             for function, shared, columns in zip(self.functions, source.shared_bytes, source.columns, strict=True):
-                function((-(-count // threads), columns), (threads,), tuple(words), shared_mem=shared)
+                function((-(-count // threads) * columns,), (threads,), tuple(words), shared_mem=shared)
         for array, result in zip(outputs, written, strict=True):
             if array is not result:
                 array[...] = result

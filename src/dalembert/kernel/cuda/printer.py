@@ -277,13 +277,13 @@ class Part(CBody):
     def _opening(self) -> Iterator[str]:
         """Yield where this thread stands. Threads beyond the last sample repeat it: no branch, and the same values."""
         threads = self.tuning.threads
-        yield f"    const long long first = (long long)blockIdx.x * {threads};"
+        yield f"    const long long block = blockIdx.x, first = block * {threads};"
         yield f"    const int count = samples - first < {threads} ? (int)(samples - first) : {threads};"
         yield "    const int lane = threadIdx.x;"
         yield "    const long long sample = first + (lane < count ? lane : count - 1);"
         yield f"    real watch = {self.words['zero']};"
         if self.whole.slots:
-            rows = f"blockIdx.x * {self.whole.slots * self.tuning.threads}ll"
+            rows = f"block * {self.whole.slots * self.tuning.threads}ll"
             yield f"    real *const between = scratch + {rows} + lane;"
         if self.shared_bytes:
             yield f"    extern __shared__ real tile[];\n    real *const row = tile + lane * {self.width};"
@@ -352,9 +352,10 @@ class Part(CBody):
 
 
 class Columns(Part):
-    """The printer of the columns of a group: a thread has one column of one sample, `blockIdx.y` is the column.
+    """The printer of the columns of a group: a thread has one column of one sample.
 
-    Shared values and right sides lie in scratch memory, those of neighbouring samples side by side; results go to where
+    Neighbouring threads have neighbouring columns: they read the same shared values, and write side by side. Shared
+    values and right sides lie in scratch memory, those of neighbouring samples side by side; results go to where
     two tables say.
     """
 
@@ -406,8 +407,16 @@ class Columns(Part):
         return [*arguments, "real *scratch", "unsigned char *status"]
 
     def _opening(self) -> Iterator[str]:
-        yield from super()._opening()
-        yield "    const int column = blockIdx.y;"
+        """Yield where this thread stands; threads beyond the last column repeat it."""
+        threads, count = self.tuning.threads, self.column.alike.count
+        yield f"    const long long own = (long long)blockIdx.x * {threads} + threadIdx.x, all = samples * {count};"
+        yield "    const long long mine = own < all ? own : all - 1;"
+        yield f"    const long long sample = mine / {count};"
+        yield f"    const int column = (int)(mine % {count});"
+        yield f"    const long long block = sample / {threads};"
+        yield f"    const int lane = (int)(sample % {threads});"
+        yield f"    real watch = {self.words['zero']};"
+        yield f"    real *const between = scratch + block * {self.whole.slots * threads}ll + lane;"
         rows = ", ".join(f"out_{k} + sample * {port.size}" for k, port in enumerate(self.whole.outputs))
         yield f"    real *const rows[] = {{{rows}}};"
 
