@@ -7,8 +7,8 @@ these symbols is the *head*, evaluated once, and the values of the head that a c
 
 Symbols: head (inputs) -> shared s, right sides B (r, count); body (s, b) -> x (u,), x_c = body(s, b_c).
 
-`unrolled` is the plain twin: the same operations as one straight line, which backends without loops (C, NumPy) take. Since a
-program is cut after its products and sums are fused, both round alike, bit for bit.
+`unrolled` is the plain twin: the same operations as one straight line, which backends without loops (C, NumPy) take.
+Since a program is cut after its products and sums are fused, both round alike, bit for bit.
 """
 
 from __future__ import annotations
