@@ -108,6 +108,28 @@ def test_derivatives_by_parameters(tied):
     np.testing.assert_allclose(np.vstack(rows), expected, atol=1e-7 * np.abs(expected).max())
 
 
+@pytest.mark.parametrize("what", ["forward_derivatives", "inverse_derivatives"])
+@pytest.mark.parametrize(
+    "names",
+    [
+        ("mass:load", "inertia:load"),
+        ("inertia:load", "mass:load"),
+        ("length:hand", "geometry:hand"),
+        ("geometry:hand", "position:hand"),
+        ("position:elbow", "length:elbow"),
+    ],
+)
+def test_parameters_of_one_part_beside_each_other(names, what):
+    """Directions may overlap: each has the derivative that it has alone."""
+    model, rng = crane(), np.random.default_rng(6)
+    state = [model.random(rng), *rng.standard_normal((2, model.nv)), 0.0]
+    both = traced(model, what, wrt=names).call(state)[3:]
+    alone = [x for name in names for x in traced(model, what, wrt=(name,)).call(state)[3:]]
+    for found, expected in zip(both, alone, strict=True):
+        assert np.abs(np.array(expected)).max() > 1e-3
+        np.testing.assert_allclose(np.array(found), np.array(expected), rtol=1e-9, atol=1e-9)
+
+
 def test_a_sweep_needs_one_kernel():
     """A batch of masses in one call: a pendulum of length l and mass m, q'' = -g sin q / l whatever m."""
     b = da.Builder("pendulum")

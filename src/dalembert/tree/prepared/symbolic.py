@@ -13,7 +13,8 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kkt.expressions.scalars import scalar
-from dalembert.model.mechanism.parametric import place_of, split_name
+from dalembert.model.mechanism.inertia import Inertia
+from dalembert.model.mechanism.parametric import PARAMETER_KINDS, place_of, split_name
 from dalembert.model.mechanism.placement import Placement
 from dalembert.tree.algebra.rigid import Rigid
 from dalembert.tree.algebra.screws import Screw
@@ -49,7 +50,9 @@ def _with_inertias(mechanism: SymbolicMechanism, tree: Tree) -> tuple[Link, ...]
         kind, part = split_name(name)
         if kind in ("mass", "inertia"):
             k = mechanism.body_index(part)
-            varied[k] = moved_symbols(_rigid(mechanism, kind, part, symbol), tree.bodies[k].place)
+            own = _change(mechanism, kind, part, symbol) if k in varied else _rigid(mechanism, kind, part, symbol)
+            own = moved_symbols(own, tree.bodies[k].place)
+            varied[k] = varied[k].add(own) if k in varied else own
     links = list(tree.links)
     for i in {tree.bodies[k].link for k in varied} - {-1}:
         total = Rigid()
@@ -69,10 +72,23 @@ def _rigid(mechanism: SymbolicMechanism, kind: str, part: str, symbol: ca.SX) ->
         m, h = symbol, symbol * ca.DM(c)
         rotational = ca.SX(ca.DM(inertia.rotational)) + symbol * ca.DM(c @ c * np.eye(3) - np.outer(c, c))
     else:
-        m, h = symbol[0], symbol[1:4]
-        xx, xy, yy, xz, yz, zz = (symbol[k] for k in range(4, 10))
-        rotational = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
+        return _of_numbers(symbol)
     return _of_matrices(m, h, 0.5 * ca.trace(rotational) * ca.SX.eye(3) - rotational)
+
+
+def _change(mechanism: SymbolicMechanism, kind: str, part: str, symbol: ca.SX) -> Rigid:
+    """Return what a parameter adds to a body of which another one varies, too: a mass is one at the body's centre."""
+    change = symbol - ca.DM(PARAMETER_KINDS[kind].value(mechanism, part))
+    if kind == "mass":
+        change = change * ca.DM(Inertia(1.0, mechanism.body(part).inertia.center).numbers())
+    return _of_numbers(change)
+
+
+def _of_numbers(numbers: ca.SX) -> Rigid:
+    """Return m, h and E of the ten inertial numbers."""
+    xx, xy, yy, xz, yz, zz = (numbers[k] for k in range(4, 10))
+    rotational = ca.vertcat(ca.horzcat(xx, xy, xz), ca.horzcat(xy, yy, yz), ca.horzcat(xz, yz, zz))
+    return _of_matrices(numbers[0], numbers[1:4], 0.5 * ca.trace(rotational) * ca.SX.eye(3) - rotational)
 
 
 def moved_symbols(inertia: Rigid, placement: Placement) -> Rigid:
@@ -107,14 +123,16 @@ def _with_place(mechanism: SymbolicMechanism, tree: Tree, kind: str, part: str, 
     else:
         steps = _slides(ca.DM(place.rotation) @ _moved(mechanism, kind, part, x))
     links = list(tree.links)
-    if joint:
-        i = next(i for i, candidate in enumerate(links) if candidate.joint == part)
+    held = f"{part} (held)"
+    here = (i for i, x in enumerate(links) if (x.joint == part if joint else (x.kind, x.name) == ("held", held)))
+    i = next(here, None)
+    if i is not None:  # the joint's link, or that of a frame of which another parameter is named, too
         links[i] = replace(links[i], steps=(*steps, *links[i].steps))
         return replace(tree, links=tuple(links))
     none: tuple[float, ...] = ()
-    held = Link(f"{part} (held)", "", "held", link, 0, 0, steps, 0.0, 0.0, 0.0, Rigid(), none, none, none, none)
+    own = Link(held, "", "held", link, 0, 0, steps, 0.0, 0.0, 0.0, Rigid(), none, none, none, none)
     where = {**tree.places, part: (len(links), tree.places[part][1])}
-    return replace(tree, links=(*links, held), places=where)
+    return replace(tree, links=(*links, own), places=where)
 
 
 def _moved(mechanism: SymbolicMechanism, kind: str, part: str, x: list[Any]) -> Any:
