@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import pickle
+from dataclasses import replace
 
 import casadi as ca
 import numpy as np
@@ -10,8 +12,9 @@ import pytest
 
 import dalembert as da
 from dalembert.ensemble.blocks import compute, with_shapes
+from dalembert.ensemble.entry import device_of
 from dalembert.friction import Bounded, StaticKinetic, Unilateral
-from tests.ensemble.small import oscillator
+from tests.ensemble.small import job_of, oscillator
 
 RUNS = 12
 TIMES = np.array([0.0, 0.31, 0.8])
@@ -152,6 +155,46 @@ def test_runs_that_have_no_answer_are_made_by_themselves():
     assert list(both[0].status) == ["completed", "refused", "completed"]
     assert both[0].reason(1) == both[1].reason(1)
     assert same(*both)
+
+
+@pytest.mark.parametrize(("count", "project"), [(1, True), (1, False), (20, True)])
+def test_lagrangians_that_miss_their_rows_are_put_onto_them(count, project):
+    """Beads on circles, by straight-line code and by compiled loops: a start that is off, or off by a rounding."""
+    x, v = ca.SX.sym("x", 2 * count), ca.SX.sym("v", 2 * count)
+    circles = {f"circle {i}": ca.dot(x[2 * i : 2 * i + 2], x[2 * i : 2 * i + 2]) - 1 for i in range(count)}
+    beads = da.Lagrangian(x, v, kinetic=ca.dot(v, v) / 2, potential=9.81 * ca.sum1(x[1::2]), constraints=circles)
+    start = np.tile([1.0 + (0.1 if project else 1e-8), 0.0], count)
+    velocities = da.normal(np.zeros(2 * count), 0.1) if project else [1e-8, 0.3]
+    both = [
+        da.ensemble(beads, 0.1, start, velocities, runs=3, project=project, batches=each, progress=False)
+        for each in (True, False)
+    ]
+    assert both[0].route.startswith("compiled")
+    assert both[0].status_counts == {"completed": 3}
+    assert same(*both)
+
+
+def test_first_runs_that_are_refused_do_not_decide_the_route():
+    """Most starts are no numbers, the first six among them: the others go together."""
+
+    def start(rng):
+        return np.array([1.0 if rng.random() > 0.85 else np.nan])
+
+    made = da.ensemble(oscillator(), 0.1, start, [0.0], runs=20, seed=5, progress=False)
+    assert (made.status[:6] == "refused").all()
+    assert made.succeeded.any()
+    assert made.route.startswith("compiled")
+
+
+def test_a_worker_tells_a_missing_device_from_a_study_that_does_not_suit():
+    """Backend "c" is always there; that of a device is missing where CuPy is."""
+    job = job_of(oscillator(), 0.1, [1.0], runs=2)
+    assert device_of(job) == ("", "", {})
+    missing, reason, _ = device_of(replace(job, experiment=replace(job.experiment, options={"method": "radau"})))
+    assert not missing
+    assert "no loop over runs" in reason
+    if importlib.util.find_spec("cupy") is None:
+        assert "needs CuPy" in device_of(replace(job, backend="cuda"))[0]
 
 
 def test_systems_with_contacts_travel_and_have_the_same_bits():

@@ -48,7 +48,7 @@ class SweepCommand:
     """Number of processes; threads if none is given."""
 
     backend: str | None = None
-    """Where runs go: cpu (if none is given), or cuda, a GPU, for scenes that are smooth motions of one model."""
+    """Where runs go: cpu (if none is given). On cuda, a GPU, da.ensemble of Python runs systems; scenes are refused."""
 
     set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Another value of a parameter in all runs, NAME=NUMBER."""

@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from dalembert.ensemble.blocks import StudyJob
     from dalembert.simulate.batch.batch import FinishedRuns, RunBatch
 
-TRIED = 5
-"""Runs whose start is tried until one can be prepared."""
+TRIED = 20
+"""Runs whose start is tried until one can be prepared: as many as are piloted for the shapes of what is kept."""
 
 BY_ENDS: dict[str, Callable[[Array, Array, Array], Array]] = {
     "max": lambda x, first, stop: _reduced(np.maximum, x, first, stop),

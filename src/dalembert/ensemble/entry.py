@@ -270,6 +270,7 @@ class EnsembleCall:
         if cores < 1:
             raise ModelError(f"cores={cores}: at least one is needed")
         job = self.job(system, duration, q, v, runs=runs, **options)
+        device_versions(job.backend)  # without a device this is said, as of a study
         return pilot(job, whole_number(pilots, "pilots"), cores, one_number(price, "price"))
 
 
@@ -309,7 +310,9 @@ def on_device(job: StudyJob, workers: BlockWorkers) -> StudyJob:
         return job
     if workers.remote:
         survived, found = workers.alone(device_of, packed(job))
-        reason, words = found if survived else ("a worker died that looked at it", {})
+        missing, reason, words = found if survived else ("", "a worker died that looked at it", {})
+        if missing:
+            raise ModelError(f"workers cannot take backend={job.backend!r}: {missing}")
     else:
         words = device_versions(job.backend)
         reason = refusal(job)
@@ -324,13 +327,14 @@ def device_versions(backend: str) -> dict[str, str]:
     return compiler_versions(backend)
 
 
-def device_of(job: StudyJob | bytes) -> tuple[str, dict[str, str]]:
-    """Return why a worker's device does not take a study, and the versions that are there."""
+def device_of(job: StudyJob | bytes) -> tuple[str, str, dict[str, str]]:
+    """Return why a worker has no device, or why that does not take a study, and the versions that are there."""
     job = arrived(job)
     try:
-        return refusal(job), device_versions(job.backend)
+        words = device_versions(job.backend)
     except DalembertError as error:
-        return str(error), {}
+        return str(error), "", {}
+    return "", refusal(job), words
 
 
 def refuse_other_device(then: StudyJob, now: StudyJob) -> None:

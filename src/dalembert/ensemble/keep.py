@@ -40,7 +40,7 @@ TAKEN: dict[str, Callable[[Array], Any]] = {
 OWN = ("t", "q", "v", "x", "acceleration", "kinetic", "potential", "heat", "work")
 """Quantities that are members of a run; "energy" is the total, others are asked for by name, as `run[name]`."""
 
-TAKEN_NAMES = ("status", "reason", "end_time", "steps", "event_count")
+TAKEN_NAMES = ("status", "reason", "end_time", "steps", "event_count", "alone")
 """What every study has of its runs."""
 
 MOST_NUMBERS = 10_000_000

@@ -122,15 +122,23 @@ class Study:
         return self._columns.description if isinstance(self._columns, StoredColumns) else {}
 
     def __getitem__(self, name: str) -> Array:
-        """Return what was kept under a name, or an input, (runs, ...); or "end_time", "steps", "event_count"."""
+        """Return what was kept under a name, or an input, (runs, ...); or "end_time", "steps", "event_count".
+
+        Of a study on a GPU also "alone": which runs a processor made.
+        """
         if name in self.kept:
             return self._columns[f"kept/{name}"]
         if name in self.inputs:
             return self.input(name)
-        if name in ("end_time", "steps", "event_count"):
+        if name in self._own:
             return self._columns[name]
-        known = (*self.kept, *self.inputs, "end_time", "steps", "event_count")
+        known = (*self.kept, *self.inputs, *self._own)
         raise ModelError(f"the study has no {name!r}; it has {', '.join(known)}", near=near_matches(name, known))
+
+    @property
+    def _own(self) -> tuple[str, ...]:
+        """Numbers that every study has of its runs, whatever is kept."""
+        return ("end_time", "steps", "event_count", *(("alone",) if self.job.backend != "cpu" else ()))
 
     def input(self, name: str) -> Array:
         """Return an input, (runs, ...), also where something of its name was kept."""
@@ -201,7 +209,10 @@ class Study:
         return single(self.job.design.draw(self._index(i), self._index(i) + 1), 0)
 
     def rerun(self, i: int) -> Trajectory:
-        """Return run i as a full trajectory, bit for bit the one that was kept from."""
+        """Return run i as a full trajectory, bit for bit the one that was kept from.
+
+        Of a study on a GPU it is the run of a processor: the same to the tolerance.
+        """
         return self.job.run(self._index(i))
 
     def _index(self, i: int) -> int:
@@ -295,7 +306,7 @@ class Study:
             raise MissingExtraError("xarray", "files", "a study as xarray") from error
         found: dict[str, Any] = {"status": ("run", self.status)}
         coordinates: dict[str, Any] = {"run": np.arange(self.runs)}
-        own = ("end_time", "steps", "event_count")
+        own = self._own
         for name in self.inputs:
             rows = self.input(name)
             label = f"input {name}" if name in (*self.kept, *own) else name

@@ -152,6 +152,8 @@ def test_a_run_in_trouble_is_that_of_simulate():
         for word, rows in single.items():
             assert rows[0].tobytes() == study.arrays()[word][i].tobytes(), word
     assert f"{alone.sum()} of {RUNS} runs" in study.route
+    np.testing.assert_array_equal(study["alone"], alone)
+    np.testing.assert_array_equal(study.to_xarray()["alone"], alone)
 
 
 def test_a_broken_balance_is_left_to_simulate(monkeypatch):
@@ -243,8 +245,9 @@ def test_a_gpu_agrees_with_single_runs(name):
 def test_a_missing_device_is_told_at_the_start():
     with pytest.raises(da.DalembertError, match="backend 'cuda'"):
         da.ensemble(oscillator(), 0.1, [1.0], runs=2, backend="cuda")
-    with pytest.raises(da.DalembertError, match="backend"):
+    with pytest.raises(da.DalembertError, match="backend") as error:
         da.ensemble.plan(oscillator(), 0.1, [1.0], runs=2, backend="cuda")
+    assert "does not take this study" not in str(error.value)
 
 
 class HostArrays:

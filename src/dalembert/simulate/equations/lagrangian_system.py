@@ -379,20 +379,40 @@ class LagrangianSystem(VectorSystem):
         return super()._forward_one(q, v, tau, t)
 
     def project(self, q: Any, v: Any = None, t: float = 0.0, tolerance: float = 1e-12) -> Any:
-        """Return the nearest admissible configuration and velocity, (q, v), or q alone without v."""
+        """Return the nearest admissible configuration and velocity, (q, v), or q alone without v.
+
+        One state or a batch; samples of a batch that have none become NaN, a single one is refused.
+        """
         start = np.asarray(q, dtype=float)
         system: Any = self
-        place = closed(system, start[None].copy(), t, tolerance)[0] if self.straight else self._closed(start, t)
-        if not np.isfinite(place).all():
+        rows = start.reshape(-1, self.nq)
+        if self.straight:
+            place = closed(system, rows.copy(), t, tolerance)
+        else:
+            place = np.array([self._closed(row, t) for row in rows])
+        place = place.reshape(start.shape)
+        if start.ndim == 1 and not np.isfinite(place).all():
             raise ModelError(f"no admissible q was found near {start}: rows contradict each other or are out of reach")
         if v is None:
             return place
         v = np.asarray(v, dtype=float)
-        if self.straight:
-            return place, admissible_velocities(system, place, v, t)
+        velocity = admissible_velocities(system, place, v, t) if self.straight else self._admissible(place, v, t)
+        return place, velocity
+
+    def _admissible(self, q: Array, v: Array, t: float) -> Array:
+        """Return the velocities nearest to v that the rows allow; NaN in a batch where there is none."""
         from dalembert.model.mechanism.ranks import admissible_velocity
 
-        return place, admissible_velocity(system, place, v, t)
+        found = np.full((*q.shape[:-1], self.nv), np.nan)
+        several = np.broadcast_to(v, found.shape)
+        for k in np.ndindex(found.shape[:-1]):
+            if np.isfinite(q[k]).all() and np.isfinite(several[k]).all():
+                nearest = admissible_velocity(self, q[k], several[k], t)  # pyright: ignore[reportArgumentType]
+                if not nearest.open:
+                    found[k] = nearest.velocity
+        if q.ndim == 1 and not np.isfinite(found).all():
+            raise ModelError(f"no admissible velocity was found near {v}: rows contradict each other")
+        return found
 
     def _closed(self, q: Array, t: float) -> Array:
         """Return the configuration near q where rows are open the least."""
