@@ -99,9 +99,9 @@ class BatchPool:
                 )  # fmt: skip
             except UnsuitedError:
                 raise
-            except Exception:
+            except Exception as error:
                 if i + 1 == min(TRIED, job.runs):
-                    raise
+                    raise UnsuitedError(f"none of the first {i + 1} runs can be prepared: {error}") from error
         raise UnsuitedError("there are no runs")
 
 
@@ -172,7 +172,15 @@ def compiled_runs(
             if finished.rows.size:
                 kept, good = kept_of_runs(batch, finished, job, numbers)
                 yield rows[finished.rows[good]], finished.chosen(good), batch, {n: x[good] for n, x in kept.items()}
+    except MemoryError as error:
+        if job.backend == "cpu":
+            raise
+        raise ModelError(
+            f"the device has no memory for {rows.size} runs at once ({error}); give block={max(1, rows.size // 4)}"
+        ) from error
     except DalembertError as error:  # of this block: its runs are made one by one, and have it as their reason
+        if job.backend != "cpu":  # nothing goes another way without a word
+            raise ModelError(f"backend={job.backend!r} cannot make a block of {rows.size} runs: {error}") from error
         pool.reason = pool.reason if pool.reason.startswith("run by run") else f"{pool.reason}; a block: {error}"
     finally:
         pool.give_back(batch)

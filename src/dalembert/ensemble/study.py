@@ -271,7 +271,10 @@ class Study:
         return figure
 
     def table(self) -> dict[str, Array]:
-        """Return a column per number, (runs,) each: inputs, what was kept ("path[3]" of a vector), events, status."""
+        """Return a column per number, (runs,) each: inputs, what was kept ("path[3]" of a vector), events, status.
+
+        Of a study on a GPU also which runs a processor made, "alone".
+        """
         columns: dict[str, Array] = {}
         for name in self.inputs:
             columns |= _columns(f"input {name}" if name in self.kept else name, self.input(name))
@@ -280,7 +283,8 @@ class Study:
         reasons = np.full(self.runs, "", dtype=object)
         for i in self.failed:
             reasons[i] = self.reason(int(i)).split("\n")[0]
-        return columns | {"events": self["event_count"], "status": self.status, "reason": reasons}
+        alone = {"alone": self["alone"].astype(bool)} if "alone" in self._own else {}
+        return columns | alone | {"events": self["event_count"], "status": self.status, "reason": reasons}
 
     def to_csv(self, path: str | Path) -> None:
         """Write a line per run: the columns of `table`."""

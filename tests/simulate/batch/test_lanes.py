@@ -276,3 +276,30 @@ def test_the_text_for_a_gpu_agrees_on_the_host(monkeypatch):
     for k, q in enumerate((1.0, 0.5, 0.0)):
         run = da.simulate(oscillator(), 0.3, [q], [1.0], **options)
         np.testing.assert_allclose(found.run.q[found.first[k] : found.stop[k]], run.q, atol=1e-14)
+
+
+def test_a_block_without_an_answer_is_an_error(monkeypatch):
+    """A device that is full, or refuses a block, is told with the block's size; no run goes another way."""
+    job = job_of(oscillator(), 0.3, [1.0], da.normal([0.0], 0.5), runs=8)
+    for error, words in (
+        (MemoryError("out of memory"), r"no memory for 8 runs at once .*block=2"),
+        (da.ModelError("no."), r"cannot make a block of 8 runs: no\."),
+    ):
+        with monkeypatch.context() as patch:
+            patch.setattr(lanes.LaneRunner, "run", lambda *given, error=error, **options: (_ for _ in ()).throw(error))
+            with pytest.raises(da.ModelError, match=words):
+                in_step(job)
+
+
+def test_starts_that_cannot_be_prepared_are_named(monkeypatch):
+    job = job_of(oscillator(), 0.3, [1.0], da.normal([0.0], 0.1), runs=3)
+    refused = da.ModelError("q[0] is nan")
+    monkeypatch.setattr(type(job.experiment), "at", lambda *given: (_ for _ in ()).throw(refused))
+    with pytest.raises(da.ModelError, match=r"none of the first 3 runs can be prepared: q\[0\] is nan"):
+        in_step(job)
+
+
+def test_tables_tell_who_made_a_run():
+    table = in_step(job_of(falling_off(), 1.0, da.uniform([0.1], [1.6]))).table()
+    assert table["alone"].dtype == bool
+    np.testing.assert_array_equal(table["alone"], table["status"] == "no solution")
