@@ -26,6 +26,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import sys
 import time
 from collections.abc import Callable
 from pathlib import Path
@@ -33,14 +34,16 @@ from typing import Any
 
 import numpy as np
 import pinocchio as pin
-from tests.tree.contacts import G1, GO2, ICUB, OTHERS, PANDA, TALOS, Robot
-from tests.tree.robots import ROBOTS
-from tests.tree.test_constrained_pinocchio import Oracle, end, states
 
 import dalembert as da
 from dalembert.kernel import Kernel
 from dalembert.kernel.program.columns import written_out
 from dalembert.model.requests import requests
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.tree.contacts import G1, GO2, ICUB, OTHERS, PANDA, TALOS, Robot
+from tests.tree.robots import ROBOTS
+from tests.tree.test_constrained_pinocchio import Oracle, end, states
 
 BATCH, SINGLE, ROUNDS = 256, 200, 15
 

@@ -11,15 +11,18 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 import time
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests.tree.contacts import GO2, TALOS
 
 from dalembert.model.requests import requests
 from dalembert.tree.routes.route_report import cost_of
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests.tree.contacts import GO2, TALOS
 
 STATES, ROUNDS = 1024, 15
 

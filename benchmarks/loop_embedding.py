@@ -15,11 +15,12 @@ factorization at one configuration: embedding needs that choice to hold at all o
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import scipy.linalg
-from tests import reference as plain
 
 import dalembert as da
 from dalembert.kkt.expressions.scalars import Scalar, add, mul, neg, sub, total
@@ -30,6 +31,9 @@ from dalembert.tree.block.articulated_system import Load
 from dalembert.tree.routes.caba import InsideTheTree, inward, outward
 from dalembert.tree.routes.route_report import cost_of
 from dalembert.tree.routes.tree_rows import TreeRows
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests import reference as plain
 
 Matrix = list[list[Scalar]]
 

@@ -20,12 +20,13 @@ from __future__ import annotations
 
 import argparse
 import json
+import sys
 from collections.abc import Callable
 from math import log
+from pathlib import Path
 from typing import Any
 
 import numpy as np
-from tests import reference as plain
 
 import dalembert as da
 from dalembert.kkt.expressions.probing import probe
@@ -38,6 +39,9 @@ from dalembert.tree.routes.route_table import ROUTES
 from dalembert.tree.routes.tree_rows import TreeRows
 from loop_embedding import embedding_operations
 from route_models import bundle, chain, ladder, legs, points, star
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+from tests import reference as plain
 
 CLAIMS = {
     "n": {"aba": 1, "efpa": 1, "pv": 1, "caba": 1},

@@ -162,8 +162,3 @@ def test_masses_that_no_body_has_are_refused(tmp_path):
     file.write_text(re.sub(r"mass = [^\n]*", "mass = -0.8", text, count=1))
     with pytest.raises(da.ModelError, match=r"light.toml:\d+: body .* the mass is negative"):
         da.scene(file).mechanism  # noqa: B018
-
-
-def test_a_sweep_of_scenes_has_no_backend():
-    with pytest.raises(da.ModelError, match=r"each run is a scene of its own.*leave backend= away"):
-        sweep(da.scene("bouncing_ball"), backend="cuda")

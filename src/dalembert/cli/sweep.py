@@ -47,9 +47,6 @@ class SweepCommand:
     processes: int | None = None
     """Number of processes; threads if none is given."""
 
-    backend: str | None = None
-    """Where runs go: cpu (if none is given). On cuda, a GPU, da.ensemble of Python runs systems; scenes are refused."""
-
     set: tyro.conf.UseAppendAction[tuple[str, ...]] = ()
     """Another value of a parameter in all runs, NAME=NUMBER."""
 
@@ -74,13 +71,11 @@ class SweepCommand:
         if store is not None and store.exists():
             draws = {"runs": self.runs, "seed": self.seed, "design": self.design}
             with blamed_on(typed("--over", self.over)):
-                table = resume_sweep(scene, store, self.processes, given=values or None, backend=self.backend, **draws)
+                table = resume_sweep(scene, store, self.processes, given=values or None, **draws)
         else:
             draws = {"runs": self.runs, "seed": self.seed or 0, "design": self.design or "random"}
             with blamed_on(typed("--over", self.over)):
-                table = sweep(
-                    scene, values or None, **draws, backend=self.backend or "cpu", to=store, executor=self.processes
-                )
+                table = sweep(scene, values or None, **draws, to=store, executor=self.processes)
         if self.output is not None and store is None:
             table.to_csv(self.output)
         if self.json:

@@ -11,11 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from dalembert.ensemble.batches import refusal, refuse_backend
 from dalembert.ensemble.blocks import StudyJob
 from dalembert.ensemble.designs import Design
 from dalembert.ensemble.distributions import ListedVariable, StudyInput, normal, uniform
-from dalembert.ensemble.entry import checked_backend, ensemble
+from dalembert.ensemble.entry import ensemble
 from dalembert.ensemble.keep import Keeper, kept_of
 from dalembert.errors import DalembertError, ModelError, scene_words
 from dalembert.names import lookup
@@ -162,18 +161,15 @@ def _in_file(table: RangeTable) -> StudyInput | Sequence[float]:
 
 
 def sweep_job(
-    scene: Scene, given: Mapping[str, Any] | None = None, runs: int | None = None, seed: int = 0,
-    design: str = "random", backend: str = "cpu",
-) -> StudyJob:  # fmt: skip
+    scene: Scene, given: Mapping[str, Any] | None = None, runs: int | None = None, seed: int = 0, design: str = "random"
+) -> StudyJob:
     """Return the description of a sweep as a study; the names of what is measured are tried on its first run."""
-    checked_backend(backend)
     variables = swept(scene, given)
     points = Design.of(design, seed, runs, variables)
     table = scene.content.sweep
     measures = {} if table is None else table.measure
     keep = tuple(Keeper(name, measure.of, measure.take, norm=True) for name, measure in measures.items())
-    job = StudyJob(SceneExperiment(scene), points, keep, {keeper.name: () for keeper in keep}, backend=backend)
-    refuse_backend(job, refusal(job))
+    job = StudyJob(SceneExperiment(scene), points, keep, {keeper.name: () for keeper in keep})
     first = job.outcome(0) if keep else None
     if first is not None and first.run is not None:
         with scene.at("sweep", "measure"):
@@ -188,7 +184,6 @@ def sweep(
     runs: int | None = None,
     seed: int = 0,
     design: str = "random",
-    backend: str = "cpu",
     **options: Any,
 ) -> Sweep:
     """Run a scene for every combination of its sweep, or for draws; a run that fails is a row with its reason.
@@ -197,10 +192,10 @@ def sweep(
     ----------
     given
         Values or distributions by parameter, in place of those in the file.
-    runs, seed, design, backend, options
+    runs, seed, design, options
         Of `da.ensemble`: how many draws; `to=`, `executor=`, `block=`, `progress=`.
     """
-    job = sweep_job(scene, given, runs, seed, design, backend)
+    job = sweep_job(scene, given, runs, seed, design)
     if job.runs > MOST_ROWS and options.get("to") is None:
         raise ModelError(
             f"a sweep of more than {MOST_ROWS} runs needs a store: -o study.zarr (in Python to=)", scene.source("sweep")
@@ -218,7 +213,6 @@ def resume_sweep(
     runs: int | None = None,
     seed: int | None = None,
     design: str | None = None,
-    backend: str | None = None,
 ) -> Sweep:
     """Go on with the store of a sweep of the same scene; what else is given must be what the sweep was begun with."""
     experiment = SceneExperiment(scene)
@@ -234,7 +228,7 @@ def resume_sweep(
     other = [key for key, then in stored.described().items() if description[key] != then]
     if other:
         raise ModelError(f"{path} was begun with other {', '.join(other)}: choose another -o, or leave them out")
-    return Sweep(scene, ensemble.resume(path, executor, progress, backend=backend, experiment=experiment))
+    return Sweep(scene, ensemble.resume(path, executor, progress, experiment=experiment))
 
 
 __all__ = ["SceneExperiment", "Sweep", "SweepRow", "resume_sweep", "sweep", "sweep_job", "swept"]

@@ -75,8 +75,8 @@ class Arrangement:
 
     Attributes
     ----------
-    outputs
-        All outputs, which are arguments.
+    inputs, outputs
+        All inputs and outputs, which are arguments.
     direct
         Which of them each output of the head is; of a program without columns, all in their order.
     held
@@ -85,6 +85,7 @@ class Arrangement:
         Values of a sample in scratch memory: those that pass between parts, and those that columns read.
     """
 
+    inputs: tuple[Port, ...]
     outputs: tuple[Port, ...]
     direct: tuple[int, ...]
     held: tuple[int, ...]
@@ -268,7 +269,7 @@ class Part(CBody):
         )
 
     def _arguments(self) -> list[str]:
-        inputs = range(len(self.program.inputs))
+        inputs = range(len(self.whole.inputs))
         arguments = ["const long long samples"]
         arguments += [text for k in inputs for text in (f"const real *in_{k}", f"const long long step_{k}")]
         arguments += [f"real *out_{k}" for k in range(len(self.whole.outputs))]
@@ -359,14 +360,12 @@ class Columns(Part):
     two tables say.
     """
 
-    def __init__(
-        self, column: ColumnPart, inputs: tuple[Port, ...], dtype: str, tuning: Tuning, g: int, whole: Arrangement
-    ) -> None:
+    def __init__(self, column: ColumnPart, dtype: str, tuning: Tuning, g: int, whole: Arrangement) -> None:
         program = column.program
         chunks = split(program, max(1, len(program)))
         every = tuple(range(chunks.bounds[0], len(program)))
         super().__init__(program, ChunkPlan(chunks, (every,)), dtype, tuning, 0, whole)
-        self.name, self.column, self.g, self.ports = f"columns_{g}", column, g, inputs
+        self.name, self.column, self.g = f"columns_{g}", column, g
 
     def _lay_out(self) -> None:
         """Nothing waits in shared memory."""
@@ -398,13 +397,6 @@ class Columns(Part):
             for kind, name, rows in (("short", "port", alike.port), ("int", "element", alike.element))
         ]
         return "\n".join([*tables, super().text()])
-
-    def _arguments(self) -> list[str]:
-        arguments = ["const long long samples"]
-        for k in range(len(self.ports)):
-            arguments += [f"const real *in_{k}", f"const long long step_{k}"]
-        arguments += [f"real *out_{k}" for k in range(len(self.whole.outputs))]
-        return [*arguments, "real *scratch", "unsigned char *status"]
 
     def _opening(self) -> Iterator[str]:
         """Yield where this thread stands; threads beyond the last column repeat it."""
@@ -501,7 +493,7 @@ def print_cuda(program: Program | ColumnProgram, dtype: str, tuning: Tuning | No
     parts = [Part(head, layout, dtype, tuning, k, whole) for k in range(max(1, len(layout.orders)))]
     columns = [1] * len(parts)
     if isinstance(program, ColumnProgram):
-        parts += [Columns(x, head.inputs, dtype, tuning, g, whole) for g, x in enumerate(program.bodies)]
+        parts += [Columns(x, dtype, tuning, g, whole) for g, x in enumerate(program.bodies)]
         columns += [column.alike.count for column in program.bodies]
     single = "#define DA_SINGLE\n" if dtype == "float32" else ""
     opening = f"{single}typedef {TYPE[dtype]} real;\n\n{(Path(__file__).parent / 'cuda_math.cuh').read_text()}"
@@ -520,7 +512,7 @@ def print_cuda(program: Program | ColumnProgram, dtype: str, tuning: Tuning | No
 def _arranged(program: Program | ColumnProgram, slots: int) -> tuple[Arrangement, tuple[int, ...]]:
     """Return what the functions of a program share, and the outputs that columns do not fill."""
     if not isinstance(program, ColumnProgram):
-        return Arrangement(program.outputs, tuple(range(len(program.outputs))), (), slots), ()
+        return Arrangement(program.inputs, program.outputs, tuple(range(len(program.outputs))), (), slots), ()
     places, held = program.places(), []
     for port in program.head.outputs[program.direct :]:
         held.append(slots)
@@ -532,4 +524,4 @@ def _arranged(program: Program | ColumnProgram, slots: int) -> tuple[Arrangement
     made = [k for k, place in enumerate(places) if place == NOWHERE]
     cleared = tuple(k for k in made if filled[k] < program.outputs[k].size)
     direct = tuple(places.index(k) for k in range(program.direct))
-    return Arrangement(program.outputs, direct, tuple(held), slots), cleared
+    return Arrangement(program.head.inputs, program.outputs, direct, tuple(held), slots), cleared

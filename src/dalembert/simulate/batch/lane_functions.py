@@ -28,7 +28,7 @@ import numpy as np
 
 from dalembert.kernel import Kernel
 from dalembert.memory import Memory
-from dalembert.simulate.batch.lane_rows import LaneRows
+from dalembert.simulate.batch.lane_rows import HUGE, LaneRows, maximum
 from dalembert.simulate.equations.codes import forces_at, trace_along, trace_move
 from dalembert.simulate.equations.controller import Controller
 from dalembert.simulate.limits import (
@@ -57,9 +57,6 @@ from dalembert.simulate.steppers.advance_loops import (
 from dalembert.simulate.steppers.explicit_loops import LAST_SOLVED, RungeKuttaPair, StepLimits
 from dalembert.simulate.witness import BALANCED, JUMP, ONE_STEP, SAFE, _damped, _has_balance
 from dalembert.types import Array
-
-HUGE = 1e300
-"""Stands for infinity: what is not below it is no number, or none that counts."""
 
 RUNNING, ENDED, LEFT = range(3)
 """States of a run: under way, at its end, left to `da.simulate`."""
@@ -99,14 +96,6 @@ def symbols(prefix: str, names: tuple[str, ...]) -> tuple[ca.SX, dict[str, ca.SX
 def finite(*several: ca.SX) -> ca.SX:
     """Return whether all numbers are finite."""
     return ca.fabs(sum((each[k] for each in several for k in range(each.numel())), ca.SX(0))) < HUGE
-
-
-def maximum(values: Any) -> ca.SX:
-    """Return the largest of numbers that are not negative; a NaN is no number, and larger than all."""
-    most = ca.SX(0)
-    for x in values:
-        most = ca.if_else(x <= most, most, x)
-    return most
 
 
 @dataclass

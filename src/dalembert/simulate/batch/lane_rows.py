@@ -27,8 +27,8 @@ Row = list[Any]
 MOST_ROWS = 12
 """Rows that depend on each other up to which their choice is written out as comparisons."""
 
-FINITE = 1e300
-"""Sums of numbers that are finite stay below."""
+HUGE = 1e300
+"""Stands for infinity: what is not below it, as a sum of finite numbers is, is no number, or none that counts."""
 
 
 class LaneRows:
@@ -232,8 +232,8 @@ class LaneRows:
         speed = sum((ca.fabs(v[j]) for j in range(self.n)), ca.SX(0))
         lever = maximum(self.scales[i] * A[i][j] for i in range(self.rows) for j in range(self.n))
         data = [x for row in (*M, *A) for x in row]
-        known = ca.fabs(sum(data, ca.SX(0))) < FINITE
-        all_known = ca.fabs(sum([*data, *w, *(drift[i] for i in range(self.rows))], ca.SX(0))) < FINITE
+        known = ca.fabs(sum(data, ca.SX(0))) < HUGE
+        all_known = ca.fabs(sum([*data, *w, *(drift[i] for i in range(self.rows))], ca.SX(0))) < HUGE
         agree = left <= self.agree * (size + lever * speed**2)
         status = ca.if_else(agree, REDUNDANT, INCONSISTENT)
         status = ca.if_else(beyond > max(RISEN, self.agree), DECLINED, status)
@@ -261,10 +261,11 @@ def dot(a: Row, b: Row) -> Any:
 
 
 def maximum(values: Any) -> ca.SX:
-    """Return the largest size."""
+    """Return the largest size of numbers; a NaN is no number, and larger than all."""
     most = ca.SX(0)
     for x in values:
-        most = ca.if_else(ca.fabs(x) <= most, most, ca.fabs(x))
+        size = ca.fabs(x)
+        most = ca.if_else(size <= most, most, size)
     return most
 
 

@@ -32,6 +32,7 @@ from dalembert.tree.algebra import vectors
 from dalembert.tree.algebra.rigid import Rigid, momentum
 from dalembert.tree.algebra.screws import Pair, Pose, Rotation
 from dalembert.tree.algebra.vectors import ZERO, Matrix, Vector, columns_times, cross, dot, scale, transposed_times
+from dalembert.tree.block.articulated_system import scaled
 from dalembert.tree.prepared.configuration import Posed, outward, pair_add
 from dalembert.tree.prepared.link import Tree
 from dalembert.types import Scalar
@@ -121,8 +122,8 @@ def _moving(posed: list[Posed], gravity: Vector, v: list[Scalar], a: list[Scalar
         screws = [_seen(pose, link.link.relative(unit)) for unit in _units(link.link.v, len(link.link.axes), len(v))]
         speed = gain = (ZERO, ZERO)
         for place, S in enumerate(screws, link.link.v):
-            speed = pair_add(speed, _scaled(v[place], S))
-            gain = pair_add(gain, _scaled(a[place], S))
+            speed = pair_add(speed, scaled(v[place], S))
+            gain = pair_add(gain, scaled(a[place], S))
         after = pair_add(V, speed)
         columns = tuple(_column(S, V, A, after, len(screws) == 1) for S in screws)
         return MovingLink(pose, after, pair_add(A, pair_add(gain, _turned(V, speed))), columns)
@@ -145,7 +146,7 @@ def _column(S: Pair, V: Pair, A: Pair, after: Pair, alone: bool) -> JointColumn:
     """Return the column of S behind a link that moves with V and A, `after` being the velocity of its own link."""
     Q = _turned(V, S)
     R = pair_add(_turned(A, S), _turned(V, Q))
-    D = _scaled(2.0, Q) if alone else pair_add(Q, _turned(after, S))
+    D = scaled(2.0, Q) if alone else pair_add(Q, _turned(after, S))
     return JointColumn(S, Q, R, D, D[1] if alone else scale(2.0, Q[1]))
 
 
@@ -221,10 +222,6 @@ def _coriolis(body: Composite, double: Vector) -> Pair:
 def _turned(V: Pair, S: Pair) -> Pair:
     """Return the motion V x S."""
     return vectors.add(cross(V[1], S[0]), cross(V[0], S[1])), cross(V[1], S[1])
-
-
-def _scaled(factor: Scalar, S: Pair) -> Pair:
-    return scale(factor, S[0]), scale(factor, S[1])
 
 
 def _product(x: Pair, y: Pair) -> Scalar:
