@@ -20,7 +20,6 @@ from __future__ import annotations
 import argparse
 import json
 import platform
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time
@@ -31,11 +30,10 @@ import numpy as np
 
 from dae_problems import PROBLEMS, Published
 from dalembert.errors import DalembertError
-from dalembert.simulate import Problem, Settings, from_expressions
+from dalembert.simulate import Problem, Settings
 from dalembert.simulate.steppers.ida import ida_solver
-
-sys.path.insert(0, str(Path(__file__).parents[1]))
-from tests.reference.bdf_fixed import boundary, fixed_step, sector
+from dalembert.tableau import Tableau, sparse_tableau_method
+from dalembert.tableau.fixed_order import stability_boundary, stability_sector
 
 TOLERANCES = (1e-4, 1e-5, 1e-6, 1e-7, 1e-8, 1e-9, 1e-10)
 REPEATS = 7
@@ -179,26 +177,35 @@ def ida() -> list[dict[str, Any]]:
 
 def oscillator() -> tuple[Any, Any]:
     """Return an index-1 DAE with a known solution, and the solution."""
-    x, r, t = ca.SX.sym("x", 3), ca.SX.sym("r", 3), ca.SX.sym("t")
-    rows = [r[0] - x[1], r[1] + x[0] - (x[2] - ca.sin(t) ** 2), x[2] - x[0] ** 2]
-    return from_expressions(x, r, rows, time=t), lambda s: np.stack([np.sin(s), np.cos(s), np.sin(s) ** 2], axis=-1)
+    x, y, z, x_rate, y_rate, t = (ca.SX.sym(name) for name in ("x", "y", "z", "x'", "y'", "t"))
+    equations = {"x": x_rate - y, "y": y_rate + x - (z - ca.sin(t) ** 2), "z": z - x**2}
+    tableau = Tableau(equations, {"x": x, "y": y, "z": z}, {"x": x_rate, "y": y_rate}, time=t)
+    return tableau, lambda s: np.stack([np.sin(s), np.cos(s), np.sin(s) ** 2], axis=-1)
 
 
 def order() -> list[dict[str, Any]]:
     """Return the order of convergence of the fixed-step formulas k = 1 ... 6, as printed (11)-(14)."""
-    dae, exact = oscillator()
+    tableau, exact = oscillator()
     found = []
     for k in range(1, 7):
         steps, errors = (20, 30, 45, 70, 105), []
         for n in steps:
             h = 2.0 / n
-            r = fixed_step(dae, k, h, n - k + 1, exact(h * np.arange(k)))
+            r = sparse_tableau_method(tableau, exact(h * np.arange(k)), h, n - k + 1, k)
             errors.append(float(np.abs(r.x[-1] - exact(r.t[-1])).max()))
         slopes = np.diff(np.log(errors)) / -np.diff(np.log(steps))
         found.append(
-            {"k": k, "h": [2.0 / n for n in steps], "errors": errors, "order": float(slopes[-1]), "sector": sector(k)}
+            {
+                "k": k,
+                "h": [2.0 / n for n in steps],
+                "errors": errors,
+                "order": float(slopes[-1]),
+                "sector": stability_sector(k),
+            }
         )
-        print(f"k = {k}: order {slopes[-1]:.2f} at h = 2/105, error {errors[-1]:.1e}; sector {sector(k):.1f} degrees")
+        print(
+            f"k = {k}: order {slopes[-1]:.2f} at h = 2/105, error {errors[-1]:.1e}; sector {stability_sector(k):.1f} degrees"
+        )
     return found
 
 
@@ -321,7 +328,7 @@ def plots(results: dict[str, Any], folder: Path) -> None:
         figure, (left, right) = plt.subplots(1, 2, figsize=(11, 4.5), constrained_layout=True)
         for row in results["order"]:
             left.loglog(row["h"], row["errors"], "o-", markersize=4, label=f"k = {row['k']}: {row['order']:.2f}")
-            z = boundary(row["k"])
+            z = stability_boundary(row["k"])
             right.plot(z.real, z.imag, label=f"k = {row['k']}: {row['sector']:.1f}°")
         left.set(xlabel="step h", ylabel="error at t = 2", title="order measured")
         right.set(

@@ -3,6 +3,7 @@
 from dalembert.tableau.elimination.elimination import Elimination, eliminate
 from dalembert.tableau.elimination.engines import ENGINES, LinearSolution, SolveCounts
 from dalembert.tableau.elimination.plan import Plan, make_plan
+from dalembert.tableau.fixed_order import FixedOrderRun, sparse_tableau_method
 from dalembert.tableau.mechanics.assembly import ElementAssembly
 from dalembert.tableau.mechanics.dirac import DiracStructure, Split, connection_split
 from dalembert.tableau.mechanics.implicit_lagrangian import implicit_lagrangian
@@ -23,6 +24,7 @@ __all__ = [
     "DiracStructure",
     "ElementAssembly",
     "Elimination",
+    "FixedOrderRun",
     "LinearSolution",
     "NewtonStep",
     "Pattern",
@@ -44,6 +46,7 @@ __all__ = [
     "reduce_index",
     "redundant_rows",
     "signature",
+    "sparse_tableau_method",
     "structure",
     "without_rows",
 ]
