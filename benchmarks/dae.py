@@ -194,18 +194,9 @@ def order() -> list[dict[str, Any]]:
             r = sparse_tableau_method(tableau, exact(h * np.arange(k)), h, n - k + 1, k)
             errors.append(float(np.abs(r.x[-1] - exact(r.t[-1])).max()))
         slopes = np.diff(np.log(errors)) / -np.diff(np.log(steps))
-        found.append(
-            {
-                "k": k,
-                "h": [2.0 / n for n in steps],
-                "errors": errors,
-                "order": float(slopes[-1]),
-                "sector": stability_sector(k),
-            }
-        )
-        print(
-            f"k = {k}: order {slopes[-1]:.2f} at h = 2/105, error {errors[-1]:.1e}; sector {stability_sector(k):.1f} degrees"
-        )
+        sizes, measured, sector = [2.0 / n for n in steps], float(slopes[-1]), stability_sector(k)
+        found.append({"k": k, "h": sizes, "errors": errors, "order": measured, "sector": sector})
+        print(f"k = {k}: order {measured:.2f} at h = 2/105, error {errors[-1]:.1e}; sector {sector:.1f} degrees")
     return found
 
 

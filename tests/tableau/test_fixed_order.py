@@ -151,8 +151,8 @@ def test_Y13_inverse_dynamics_of_the_stanford_arm():
         h = 0.5 / n
         q, v, a = swing(h * np.arange(k))
         found = guess.solve({"q": q, "qd": v, "qdd": a}, newton=newton)
-        first = np.stack([v.T[int(u[3])] if u.startswith("qd[") else a.T[int(u[4])] if u.startswith("qdd[") else found[u]
-                          for u in tableau.unknowns], axis=-1)  # fmt: skip
+        given = {f"{name}[{i}]": x for name, rows in (("qd", v), ("qdd", a)) for i, x in enumerate(rows.T)}
+        first = np.stack([given[u] if u in given else found[u] for u in tableau.unknowns], axis=-1)
         run = sparse_tableau_method(tableau, first, h, n - k + 1, k, {"q": lambda t: swing(t)[0]}, engine="loop")
         expected = arm.inverse(*swing(run.t)).tau
         errors[k, n] = np.abs(run["tau"][-1] - expected[-1]).max()

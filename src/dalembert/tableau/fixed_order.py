@@ -1,4 +1,4 @@
-"""The sparse tableau method as published: formulas of fixed order, fixed step, generated elimination (seed 003, Fig. 2)."""
+"""The sparse tableau method as published: fixed order, fixed step, generated elimination (seed 003, Fig. 2)."""
 
 from __future__ import annotations
 
@@ -262,7 +262,7 @@ def sparse_tableau_method(
 
 
 def _newton_of_formula(tableau: Tableau, shift: float, engine: str) -> NewtonStep:
-    """Return Newton's step of G(x, shift x + past, u, t): inputs x, shift, past, u, t, parameters, empty ones left out."""
+    """Return Newton's step of G(x, shift x + past, u, t); inputs x, shift, past, u, t, parameters, no empty ones."""
     tableau.structure().require()
     s, past = ca.SX.sym("shift"), ca.SX.sym("past", len(tableau.differential))
     own = ca.vertcat(*[tableau.x[k] for k in tableau.differential], ca.SX(0, 1))
@@ -275,8 +275,14 @@ def _newton_of_formula(tableau: Tableau, shift: float, engine: str) -> NewtonSte
     points = [x, np.full((len(x), 1), shift), before, u, t, p]
     kept = [k for k, symbol in enumerate(inputs) if symbol.numel()]
     f = ca.Function("formula", [inputs[k] for k in kept], [residual])
-    names = {"equations": tableau.equations, "unknowns": tableau.unknowns}
-    return NewtonStep(f, points=[points[k] for k in kept], preferred=tableau.preferred, engine=engine, **names)
+    return NewtonStep(
+        f,
+        points=[points[k] for k in kept],
+        preferred=tableau.preferred,
+        equations=tableau.equations,
+        unknowns=tableau.unknowns,
+        engine=engine,
+    )
 
 
 def _march(
