@@ -45,6 +45,7 @@ def pinocchio_says(what: str, model, data, q, v, a, frame: int, reference) -> np
         "aba": lambda: pin.aba(model, data, q, v, a).copy(),
         "inverse": lambda: pin.rnea(model, data, q, v, a).copy(),
         "mass_matrix": lambda: pin.crba(model, data, q).copy(),
+        "coriolis_matrix": lambda: pin.computeCoriolisMatrix(model, data, q, v).copy(),
         "bias": lambda: pin.nonLinearEffects(model, data, q, v).copy(),
         "gravity": lambda: pin.computeGeneralizedGravity(model, data, q).copy(),
         "kinematics": lambda: (data.oMf[frame].rotation.copy(), data.oMf[frame].translation.copy()),

@@ -22,6 +22,7 @@ from dalembert.large.block_functions import (
     make_project_velocity,
 )
 from dalembert.large.block_system import least_forces
+from dalembert.large.coriolis import FLOW, coriolis_matrix
 from dalembert.large.large_tree import refuse_singular
 from dalembert.large.looped_kernel import LoopedFunction, ThreadSplit
 from dalembert.large.motion_functions import (
@@ -165,6 +166,26 @@ def make_mass_matrix(mechanism: Mechanism) -> LoopedFunction:
     return quantity(mechanism, "q", {"M": (n, n)}, evaluate)
 
 
+def make_coriolis_matrix(mechanism: Mechanism) -> LoopedFunction:
+    """From q, v to C."""
+    tree, n = large_tree(mechanism), mechanism.nv
+    refuse_matrix(mechanism, "coriolis_matrix", n, n, "bias(q, v) less bias(q, 0) and what dampers take is C v")
+    local = threading.local()
+
+    def evaluate(q: Array, v: Array, C: Array) -> None:
+        V, layout = tree.move(q, v).speeds, tree.layout
+        if not hasattr(local, "room"):
+            local.flow, local.room = np.zeros((layout.n, FLOW)), np.zeros((16, 6))
+        K = tree.memory.K
+        composite_inertias = composite.composites(layout.parent, layout.inertia, K)
+        coriolis_matrix(
+            layout.topology, layout.pitch, layout.inertia, K, V, composite_inertias, local.flow, local.room,
+            C.reshape(n, n),
+        )  # fmt: skip
+
+    return quantity(mechanism, "q v", {"C": (n, n)}, evaluate)
+
+
 def _row_quantity(mechanism: Mechanism, inputs: str, word: str, size: int) -> LoopedFunction:
     """Return one field of the rows as a quantity."""
     system, still = large_system(mechanism), np.zeros(mechanism.nv)
@@ -257,6 +278,7 @@ MAKERS: dict[str, Callable[..., LoopedFunction]] = {
     "bias": make_bias,
     "gravity": make_gravity,
     "mass_matrix": make_mass_matrix,
+    "coriolis_matrix": make_coriolis_matrix,
     "constraint": make_constraint,
     "constraint_velocity": make_constraint_velocity,
     "constraint_drift": make_constraint_drift,

@@ -98,7 +98,7 @@ OF_THE_BLOCK = (
 )  # fmt: skip
 
 LOOPED = (
-    "forward", "aba", "inverse", "mass_matrix", "bias", "gravity", *OF_MOTION,
+    "forward", "aba", "inverse", "mass_matrix", "coriolis_matrix", "bias", "gravity", *OF_MOTION,
     *OF_THE_BLOCK,
     "constraint", "constraint_velocity", "constraint_jacobian", "constraint_drift",
 )  # fmt: skip

@@ -7,7 +7,7 @@ from functools import cached_property
 
 import numpy as np
 
-from dalembert.kernel.loops import fused_allocating
+from dalembert.kernel.loops import fused_allocating, fused_steady
 from dalembert.large import inward
 from dalembert.large import inward as newton_euler
 from dalembert.large.fronts.front_plan import closing_bodies
@@ -68,6 +68,17 @@ def composites(parent, inertia, K):
     return comp
 
 
+@fused_steady
+def momentum(c, s, f):
+    """Fill f (6,) with Ic S, of an inertia m, h, J (10,) and a motion (v, w)."""
+    f[0] = c[0] * s[0] + s[4] * c[3] - s[5] * c[2]
+    f[1] = c[0] * s[1] + s[5] * c[1] - s[3] * c[3]
+    f[2] = c[0] * s[2] + s[3] * c[2] - s[4] * c[1]
+    f[3] = c[4] * s[3] + c[5] * s[4] + c[6] * s[5] + c[2] * s[2] - c[3] * s[1]
+    f[4] = c[5] * s[3] + c[7] * s[4] + c[8] * s[5] + c[3] * s[0] - c[1] * s[2]
+    f[5] = c[6] * s[3] + c[8] * s[4] + c[9] * s[5] + c[1] * s[1] - c[2] * s[0]
+
+
 @fused_allocating
 def mass_matrix(topology, pitch, inertia, armature, K, M):
     """Fill M (nv, nv)."""
@@ -78,13 +89,7 @@ def mass_matrix(topology, pitch, inertia, armature, K, M):
     for i in range(len(parent)):
         count, c = subspace(i, code[i], pitch, K, S), comp[i]
         for k in range(count):
-            s = S[k]
-            f[0] = c[0] * s[0] + s[4] * c[3] - s[5] * c[2]
-            f[1] = c[0] * s[1] + s[5] * c[1] - s[3] * c[3]
-            f[2] = c[0] * s[2] + s[3] * c[2] - s[4] * c[1]
-            f[3] = c[4] * s[3] + c[5] * s[4] + c[6] * s[5] + c[2] * s[2] - c[3] * s[1]
-            f[4] = c[5] * s[3] + c[7] * s[4] + c[8] * s[5] + c[3] * s[0] - c[1] * s[2]
-            f[5] = c[6] * s[3] + c[8] * s[4] + c[9] * s[5] + c[1] * s[1] - c[2] * s[0]
+            momentum(c, S[k], f)
             row = M[iv[i] + k]
             walk(i, -1, f, topology, pitch, K, U, row)
             for j in range(iv[i] + k):

@@ -66,6 +66,11 @@ REQUESTS = (
     Request(
         "bias", _later("bias"), "q, v -> bias (nv,): M a + bias = tau, springs and dampers included where they act"
     ),
+    Request(
+        "coriolis_matrix",
+        _later("coriolis_matrix"),
+        "q, v -> C (nv, nv): bias = C v + what remains at rest and of dampers, M' - 2 C skew-symmetric",
+    ),
     Request("gravity", _later("gravity"), "q -> tau (nv,): joint forces that hold still against gravity"),
     Request(
         "kinematics",

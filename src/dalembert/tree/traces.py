@@ -14,6 +14,7 @@ from dalembert.errors import ModelError, UnsupportedError
 from dalembert.kkt.expressions.scalars import add
 from dalembert.model.joints import as_expression
 from dalembert.tree.algorithms import dynamics, momentum
+from dalembert.tree.algorithms.coriolis import coriolis_matrix
 from dalembert.tree.algorithms.dynamics import refuse_singular, status_of_numbers
 from dalembert.tree.algorithms.inverse import crba
 from dalembert.tree.algorithms.kinematics import drift, frame_motion, frame_pose, jacobian, poses, velocity
@@ -126,6 +127,17 @@ def trace_gravity(mechanism: Mechanism) -> ca.Function:
 def trace_mass_matrix(mechanism: Mechanism) -> ca.Function:
     """Return q -> M."""
     return traced(mechanism, "mass_matrix", ("q",), ("M",), lambda tree, posed, *_: [crba(tree, posed)])
+
+
+def trace_coriolis_matrix(mechanism: Mechanism) -> ca.Function:
+    """Return q, v -> C."""
+    return traced(
+        mechanism,
+        "coriolis_matrix",
+        ("q", "v"),
+        ("C",),
+        lambda tree, posed, q, v, _: [coriolis_matrix(tree, posed, v)],
+    )
 
 
 def trace_kinematics(mechanism: Mechanism, frame: str | None) -> ca.Function:
@@ -245,6 +257,7 @@ TRACES: dict[str, Callable[..., ca.Function]] = {
     "bias": trace_bias,
     "gravity": trace_gravity,
     "mass_matrix": trace_mass_matrix,
+    "coriolis_matrix": trace_coriolis_matrix,
     "kinematics": trace_kinematics,
     "jacobian": trace_jacobian,
     "energy": trace_energy,

@@ -164,6 +164,18 @@ def _inertia(symbols: Symbols, T: ca.SX) -> tuple[ca.SX, ca.SX]:
     return M, rate_of(symbols, p) - ca.gradient(T, symbols.q)
 
 
+def coriolis_matrix(symbols: Symbols, M: ca.SX) -> ca.SX:
+    """Return C (n, n) with C_ij = Gamma_ijk v_k, of Christoffel's symbols of M: M' - 2 C is skew-symmetric.
+
+    Gamma_ijk = 1/2 (dM_ij/dq_k + dM_ik/dq_j - dM_jk/dq_i): the first term is half of M' where M does not depend on
+    time, the others are the rows and columns of B = d(M v)/dq. Terms of T that are linear in v or without v, and what
+    M changes with time, are in N = bias - C v.
+    """
+    B = ca.jacobian(M @ symbols.v, symbols.q)
+    along = ca.reshape(ca.jtimes(ca.vec(M), symbols.q, symbols.v), *M.shape)
+    return ca.densify((along + B - B.T) / 2)
+
+
 def _forces(symbols: Symbols, forces: Any) -> ca.SX:
     """Return Q, (n,)."""
     Q = symbols.checked(as_column(forces, "forces"), "forces", "q v u t parameters")

@@ -192,6 +192,10 @@ class Lagrangian:
         """Return M = d2T/dv2, (n, n)."""
         return States.of(self, q=q, t=t, parameters=parameters).matrix("mass_matrix")
 
+    def coriolis_matrix(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch n n"]:
+        """Return C (n, n) of Christoffel's symbols: bias = C v + N, and dM/dt - 2 C skew-symmetric where t is held."""
+        return States.of(self, q=q, v=v, t=t, parameters=parameters).matrix("coriolis_matrix")
+
     def bias(self, q: Any, v: Any, t: Any = 0.0, u: Any = None, parameters: Any = None) -> Float[Array, "*batch n"]:
         """Return d/dt dT/dv at a = 0, minus dT/dq, plus dV/dq and dD/dv, minus Q, (n,)."""
         return States.of(self, q=q, v=v, u=u, t=t, parameters=parameters).evaluate("bias")

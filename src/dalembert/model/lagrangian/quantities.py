@@ -10,7 +10,7 @@ from dalembert.kkt.expressions.matrix_system import MatrixSystem, unit_free_weig
 from dalembert.kkt.expressions.scalars import scalar
 from dalembert.kkt.expressions.verdict import BlockAnswer, Conditioning
 from dalembert.model.lagrangian.contact_terms import ContactExpressions, as_outputs
-from dalembert.model.lagrangian.derivation import Expressions
+from dalembert.model.lagrangian.derivation import Expressions, coriolis_matrix
 from dalembert.model.lagrangian.symbols import Symbols
 from dalembert.names import near_matches
 from dalembert.types import Scalar
@@ -22,6 +22,7 @@ QUANTITIES = {
     "forward": "q v force t u parameters",
     "terms": "q v t u parameters",
     "mass_matrix": "q t parameters",
+    "coriolis_matrix": "q v t parameters",
     "bias": "q v t u parameters",
     "jacobian": "q t parameters",
     "drift": "q v t parameters",
@@ -35,7 +36,7 @@ QUANTITIES = {
 
 def quantity(expressions: Expressions, symbols: Symbols, what: str, contacts: ContactExpressions) -> ca.Function:
     """Return the CasADi function of one quantity; forward dynamics is `forward_function`."""
-    outputs = as_outputs(contacts) if what == "contacts" else _outputs(expressions, what)
+    outputs = as_outputs(contacts) if what == "contacts" else _outputs(expressions, symbols, what)
     return _function(symbols, what, outputs)
 
 
@@ -59,12 +60,14 @@ def input_names(symbols: Symbols, what: str) -> list[str]:
     return [name for name in QUANTITIES[what].split() if name in symbols.sizes or name == "force"]
 
 
-def _outputs(e: Expressions, what: str) -> dict[str, ca.SX]:
+def _outputs(e: Expressions, symbols: Symbols, what: str) -> dict[str, ca.SX]:
     match what:
         case "terms":
             return {"mass_matrix": e.mass, "bias": e.bias, "jacobian": e.jacobian, "drift": e.drift}
         case "mass_matrix":
             return {what: e.mass}
+        case "coriolis_matrix":
+            return {what: coriolis_matrix(symbols, e.mass)}
         case "constraint_velocity":
             return {what: e.rate}
         case "energy":

@@ -71,11 +71,11 @@ def inverse(mechanism: Mechanism, q: Any, v: Any, a: Any, t: Any, actuated: Any)
     return answer.looked_at()
 
 
-def mass_matrix(mechanism: Mechanism, q: Any) -> Array:
-    """Return M (nv, nv)."""
+def square_matrix(mechanism: Mechanism, what: str, q: Any, *rest: Any) -> Array:
+    """Return a matrix (nv, nv): M, or C."""
     if mechanism.nv == 0:
         return np.zeros((*mechanism.manifold.configuration(q).shape[:-1], 0, 0))
-    return with_columns(mechanism, call(mechanism, "mass_matrix", q))
+    return with_columns(mechanism, call(mechanism, what, q, *rest))
 
 
 def kinematics(mechanism: Mechanism, q: Any, frame: str | None) -> tuple[Array, Array]:

@@ -339,7 +339,7 @@ class Mechanism:
         what
             One of `dalembert.model.requests.requests()`: "forward" (q, v, tau, t -> acceleration, multipliers, status,
             where t may be left off unless a function of yours may depend on it), "inverse" (q, v, a -> tau), "impact",
-            "delassus", "mass_matrix", "bias", "gravity",
+            "delassus", "mass_matrix", "coriolis_matrix", "bias", "gravity",
             "kinematics", "jacobian", "energy", "center_of_mass", ...
         options
             `frame` (a name) and `reference` ("local", "world", "local_world_aligned") where the request has a frame;
@@ -461,11 +461,19 @@ class Mechanism:
 
     def mass_matrix(self, q: Any, t: float = 0.0) -> Array:
         """Return M (nv, nv), symmetric; armature included."""
-        return calls.mass_matrix(self, q)
+        return calls.square_matrix(self, "mass_matrix", q)
 
     def bias(self, q: Any, v: Any, t: float = 0.0) -> Array:
         """Return C v + gravity - passive forces, (nv,): M a + bias = tau."""
         return calls.call(self, "bias", q, v)
+
+    def coriolis_matrix(self, q: Any, v: Any, t: float = 0.0) -> Array:
+        """Return C (nv, nv): bias = C v + N, N(q, v) gravity and passive forces, and M' - 2 C is skew-symmetric.
+
+        Of the matrices with this property it is the one of Christoffel's symbols, C_ij = Gamma_ijk v_k, carried over to
+        velocities that are no rates of coordinates (ball joints, free bases) as a sum over particles.
+        """
+        return calls.square_matrix(self, "coriolis_matrix", q, v)
 
     def gravity_torque(self, q: Any) -> Array:
         """Return the joint forces (nv,) that hold the mechanism still against gravity."""

@@ -28,9 +28,9 @@ if TYPE_CHECKING:
     from dalembert.model.parameters import Parameters
 
 TAKE_PARAMETERS = (
-    "forward", "inverse", "mass_matrix", "bias", "gravity", "energy", "kinematics", "constraint", "constraint_velocity",
-    "constraint_jacobian", "constraint_drift", "impact", "forward_derivatives", "inverse_derivatives",
-    "impact_derivatives", "project_step", "project_velocity",
+    "forward", "inverse", "mass_matrix", "coriolis_matrix", "bias", "gravity", "energy", "kinematics", "constraint",
+    "constraint_velocity", "constraint_jacobian", "constraint_drift", "impact", "forward_derivatives",
+    "inverse_derivatives", "impact_derivatives", "project_step", "project_velocity",
 )  # fmt: skip
 """Requests that take parameters; being here is being tested."""
 
