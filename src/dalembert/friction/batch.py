@@ -14,7 +14,7 @@ from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB, TINY, attempt
 from dalembert.friction.contact_problem import FIXED, UNILATERAL, ContactProblem, problem_over
 from dalembert.friction.limits import AIM, AT_LIMIT, OPTIMAL, ROUNDING, SHARED, STILL, SYMMETRIC, UNSEEN
 from dalembert.friction.resolution import BatchResolution, least_multipliers
-from dalembert.friction.resolve import refuse_negative, resolve_state
+from dalembert.friction.resolve import refuse_method, refuse_negative, resolve_state
 from dalembert.friction.sample_elimination import (
     CONTRADICTS,
     GOOD,
@@ -320,9 +320,9 @@ AGAIN = (Status.MASSLESS, Status.NOT_CONVERGED)
 def resolve_batch(
     M: Any, f: Any, W: Any, state: Any, laws: Any, *, A: Any = None, drift: Any = None, contact_drift: Any = None,
     loads: Any = None, names: Any = None, rows: Any = None, at_rest: float = 0.0, warm: Any = None,
-    associated: bool = False,
+    associated: bool = False, method: str = "exact", **options: Any,
 ) -> BatchResolution:  # fmt: skip
-    """Resolve many states exactly, in compiled code.
+    """Resolve many states, by default exactly, in compiled code.
 
     Parameters
     ----------
@@ -343,6 +343,9 @@ def resolve_batch(
         First guesses, (N, m).
     associated
         With `Reacting` laws: solve the convex problem instead.
+    method, options
+        As of `resolve`. Methods other than "exact" are for comparison and take the samples one by one; what they find
+        is returned where it misses the laws, too, with the status NOT_OPTIMAL.
 
     Notes
     -----
@@ -356,6 +359,9 @@ def resolve_batch(
     start = np.zeros(problem.velocity.shape)
     if warm is not None:
         start += _first_guess(warm, start.shape)
+    refuse_method(problem.contacts.intervals, method, options)
+    if method != "exact":
+        return _one_by_one(problem, {"method": method, **options}, associated, None if warm is None else start)
     if problem.contacts.intervals:
         if associated:
             raise ModelError("associated=True is for Reacting laws; with given limits the problem is convex as it is")
@@ -364,6 +370,26 @@ def resolve_batch(
         out, options = cone_samples(problem, start, associated), {"associated": associated}
     for s in np.flatnonzero(np.isin(out.status, AGAIN)).tolist():
         _alone(out, s, problem, options)
+    return out
+
+
+def _one_by_one(
+    problem: ContactProblem, options: dict[str, Any], associated: bool, warm: Array | None
+) -> BatchResolution:
+    """Resolve every sample as a single state, by a method for comparison."""
+    if associated:
+        raise ModelError(f"associated=True is an option of method='exact', not of {options['method']!r}")
+    (N, n), m = problem.f.shape, problem.velocity.shape[1]
+    codes, counts = np.zeros((N, len(problem.contacts.names)), np.int64), np.zeros((2, N), np.int64)
+    shapes = ((N, n), (N, m), (N, m), (N, problem.A.shape[1]))
+    out = BatchResolution(
+        *(np.full(shape, np.nan) for shape in shapes), codes, counts[0], np.full(N, np.nan), counts[1]
+    )
+    sets = problem.contacts
+    given = np.hstack([problem.f, problem.drift, problem.velocity, problem.contact_drift, sets.mu, sets.known])
+    out.status[~np.isfinite(given).all(axis=1)] = Status.NONFINITE
+    for s in np.flatnonzero(out.status != Status.NONFINITE).tolist():
+        _alone(out, s, problem, {**options, "warm": None if warm is None else warm[s]})
     return out
 
 
@@ -393,7 +419,7 @@ def _alone(out: BatchResolution, s: int, problem: ContactProblem, options: dict[
         return
     out.status[s], out.optimality[s] = resolution.status, resolution.certificate.optimality
     out.iterations[s] = resolution.certificate.iterations
-    if not resolution.ok:
+    if not (resolution.ok or ("method" in options and resolution.status is Status.NOT_OPTIMAL)):
         return
     out.acceleration[s], out.forces[s], out.multipliers[s] = (
         resolution.acceleration,

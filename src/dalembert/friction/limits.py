@@ -70,6 +70,12 @@ grow until any violation is small beside them. Mass ratios of as much are met by
 ENDLESS = 1e100
 """Reactions beyond this have diverged: their squares overflow."""
 
+PIVOT = 1e-12
+"""Entries of a column below this part of its largest are no pivots of Lemke's method: rounding of those before."""
+
+SWEEPS = 10_000
+"""Sweeps of method `sweeps`, at most: coupled contacts need thousands."""
+
 SWITCHED = 1e-11
 """A slipping contact of method `switch` may accelerate against its direction by this part of the terms."""
 

@@ -11,7 +11,7 @@ from dalembert.checks import is_number
 from dalembert.errors import ModelError
 from dalembert.friction.bounded.answer import resolve_intervals
 from dalembert.friction.bounded.methods import METHODS, IntervalProblem
-from dalembert.friction.cones.answer import resolve_cones
+from dalembert.friction.cones.answer import METHODS as CONE_METHODS
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.contact_problem import ContactProblem, problem_at
 from dalembert.friction.resolution import Resolution
@@ -55,8 +55,9 @@ def resolve(
         limit is a coefficient times the reaction of a row of A. A contact in a plane takes two columns of W: `Reacting`
         with directions=2, or `Limited` for a given limit.
     method
-        One of `dalembert.friction.METHODS`: "exact", "flowchart" (options form, release), "switch", "regularised".
-        `Reacting` and `Limited` laws need "exact" (option associated).
+        One of `dalembert.friction.METHODS`: "exact", "flowchart" (options form, release), "lcp" (facets), "sweeps"
+        (scheme "gauss-seidel" or "jacobi", sweeps, relaxation), "switch", "regularised". `Reacting` and `Limited` laws
+        need "exact" (option associated), "lcp" or "sweeps".
     A, drift
         Constraint rows (k, n) and A_dot v.
     contact_drift
@@ -102,13 +103,22 @@ def resolve_state(
     problem: ContactProblem, s: int, method: str = "exact", warm: Any = None, **options: Any
 ) -> Resolution:
     """Resolve state s of a problem: intervals by a method of choice, disks and cones by complementarity."""
+    refuse_method(problem.contacts.intervals, method, options)
     if problem.contacts.intervals:
-        _refuse_options(options, METHODS[method], method, "with given limits")
         return resolve_intervals(IntervalProblem.of(problem, s), method, warm, **options)
-    if method != "exact":
-        raise ModelError(f"method={method!r} knows given limits in one direction only; others need method='exact'")
-    _refuse_options(options, resolve_cones, method, "with Reacting or Limited laws")
-    return resolve_cones(ConeProblem.of(problem, s), warm, **options)
+    return CONE_METHODS[method](ConeProblem.of(problem, s), warm, **options)
+
+
+def refuse_method(intervals: bool, method: str, options: dict[str, Any]) -> None:
+    """Raise for a method that does not know these contacts, and for options that it does not have."""
+    _refuse_unknown(method)
+    if intervals:
+        _refuse_options(options, METHODS[method], method, "with given limits")
+        return
+    if method not in CONE_METHODS:
+        others = " or ".join(map(repr, CONE_METHODS))
+        raise ModelError(f"method={method!r} knows given limits in one direction only; others need method={others}")
+    _refuse_options(options, CONE_METHODS[method], method, "with Reacting or Limited laws")
 
 
 def _refuse_unknown(method: str) -> None:

@@ -161,7 +161,7 @@ def finished(problem: IntervalProblem, method: str, answer: MethodForces) -> Res
             if problem.in_balance(held, forces):
                 if problem.system.m and forces is not T:
                     lam = problem.acceleration(forces)[1]
-                a, T = held, forces
+                a, T, certain = held, forces, True  # zero at rest has no digits of its own: the rows certify it
                 c = problem.W.T @ a + problem.contact_drift  # what G has lost with mass ratios of 1e8
     certificate = certify(problem, method, replace(answer, forces=T), c, size)
     xi = problem.W.T @ a + problem.contact_drift

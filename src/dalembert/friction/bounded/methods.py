@@ -1,4 +1,4 @@
-"""Methods for bounded friction: exact, the seed's flowchart, and two for comparison."""
+"""Methods for bounded friction: exact, the seed's flowchart, and four for comparison."""
 
 from __future__ import annotations
 
@@ -10,9 +10,10 @@ import numpy as np
 
 from dalembert.checks import is_number
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
-from dalembert.friction.contact_problem import ContactProblem
+from dalembert.friction.cones.faceted import FACETS, solve_faceted
+from dalembert.friction.contact_problem import FIXED, ContactProblem
 from dalembert.friction.delassus import Delassus
-from dalembert.friction.limits import AT_LIMIT, DEPENDENT_COLUMN, STILL, SWITCHED
+from dalembert.friction.limits import AIM, AT_LIMIT, DEPENDENT_COLUMN, STILL, SWEEPS, SWITCHED
 from dalembert.kkt import KKT
 from dalembert.status import Status
 from dalembert.types import Array
@@ -277,9 +278,56 @@ def regularised(problem: IntervalProblem, warm: Float[Array, " m"] | None = None
 
 
 # ----------------------------------------------------------------------------------------------------------------------
+# Methods `lcp` and `sweeps`: the same problem as a linear complementarity problem, and by projected sweeps, for
+# comparison only. With one direction a contact has two facets and nothing is approximated.
+
+
+def lcp(problem: IntervalProblem, warm: Float[Array, " m"] | None = None, facets: int = FACETS) -> MethodForces:
+    """Pivot by Lemke's method; `warm` is not used. Facets are those of planes: an interval has two."""
+    R = np.flatnonzero(problem.rest)
+    x, _, pivots = solve_faceted(*_contacts_at_rest(problem, R), facets=facets)
+    T = problem.forces_in_motion.copy()
+    T[R] = x
+    return MethodForces(T, pivots, None if np.isfinite(x).all() else Status.NOT_CONVERGED)
+
+
+def sweeps(
+    problem: IntervalProblem,
+    warm: Float[Array, " m"] | None = None,
+    scheme: str = "gauss-seidel",
+    sweeps: int = SWEEPS,
+    relaxation: float | None = None,
+) -> MethodForces:
+    """Sweep over the contacts at rest, by Gauss-Seidel or Jacobi, and nothing else."""
+    from dalembert.friction.cones.plain_sweeps import solve_by_sweeps
+
+    R = np.flatnonzero(problem.rest)
+    x = np.zeros(R.size) if warm is None else np.asarray(warm, dtype=float)[R].copy()
+    _, done = solve_by_sweeps(*_contacts_at_rest(problem, R), x, scheme, sweeps, relaxation, AIM)
+    T = problem.forces_in_motion.copy()
+    T[R] = x
+    return MethodForces(T, done)
+
+
+def _contacts_at_rest(problem: IntervalProblem, R: Array) -> tuple[Array, ...]:
+    """Return G, g, offsets, limits, kinds, who slides and directions of the contacts at rest, as in `sweeps.py`."""
+    G, g = problem.delassus
+    k = R.size
+    kinds, still = np.full(k, FIXED, np.int64), np.zeros(k, dtype=bool)
+    return G[np.ix_(R, R)], g[R], np.arange(k + 1), problem.limits[R], kinds, still, np.zeros(k)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
 # Every method behind one contract; being in the list is being tested.
 
 
-METHODS = {"exact": exact, "flowchart": flowchart, "switch": switch, "regularised": regularised}
+METHODS = {
+    "exact": exact,
+    "flowchart": flowchart,
+    "lcp": lcp,
+    "sweeps": sweeps,
+    "switch": switch,
+    "regularised": regularised,
+}
 
-__all__ = ["METHODS", "Method", "MethodForces", "exact", "flowchart", "regularised", "switch"]
+__all__ = ["METHODS", "Method", "MethodForces", "exact", "flowchart", "lcp", "regularised", "sweeps", "switch"]

@@ -11,6 +11,7 @@ import numpy as np
 
 from dalembert.friction.cones.contact_rows import ConeProblem
 from dalembert.friction.cones.contradiction import contradiction
+from dalembert.friction.cones.faceted import FACETS, solve_faceted
 from dalembert.friction.cones.massless import (
     determined,
     heavier,
@@ -34,6 +35,7 @@ from dalembert.friction.limits import (
     OPTIMAL,
     REDUNDANT_REST,
     STILL,
+    SWEEPS,
 )
 from dalembert.friction.resolution import (
     FrictionCertificate,
@@ -310,12 +312,7 @@ def solve_rows(
     from dalembert.friction.cones.sweeps import ASSOCIATED, COULOMB
 
     G, g = problem.delassus
-    r = np.zeros(g.size) if reactions is None else reactions.copy()
-    if warm is not None:
-        start = np.asarray(warm, dtype=float)
-        for column, row in enumerate(problem.columns):
-            if row >= 0:
-                r[row] = start[column]
+    r = _first_reactions(problem, warm) if reactions is None else reactions.copy()
     if g.size == 0:
         return r, 0.0, 0
     law = ASSOCIATED if associated else COULOMB
@@ -327,7 +324,22 @@ def solve_rows(
     return r, float(residual), int(steps)
 
 
-def _finished(problem: ConeProblem, answer: _Answer, rounds: int, associated: bool, note: str = "") -> Resolution:
+def _first_reactions(problem: ConeProblem, warm: Any) -> Float[Array, " p"]:
+    """Return reactions to begin with: zero, tangential ones from the forces of a neighbouring state."""
+    r = np.zeros(int(problem.first[-1]))
+    if warm is not None:
+        start = np.asarray(warm, dtype=float)
+        for column, row in enumerate(problem.columns):
+            if row >= 0:
+                r[row] = start[column]
+    return r
+
+
+def _finished(
+    problem: ConeProblem, answer: _Answer, rounds: int, associated: bool, note: str = "", method: str = "",
+    otherwise: Status = Status.NOT_CONVERGED,
+) -> Resolution:  # fmt: skip
+    """Return an answer with its verdict: SOLVED where it obeys the laws, else `otherwise`."""
     reduced = problem.reduced
     a, r, residual = answer.a, answer.r, answer.residual
     others = reduced.acceleration(r)[1] if np.isfinite(r).all() else np.full(len(problem.others), np.nan)
@@ -342,15 +354,73 @@ def _finished(problem: ConeProblem, answer: _Answer, rounds: int, associated: bo
     xi = problem.W.T @ a + problem.contact_drift
     xi[problem.columns >= 0] = u[problem.columns[problem.columns >= 0]]
     name = "exact, associated" if associated else "exact, Coulomb cones"
-    certificate = FrictionCertificate(name, residual, 0.0, rounds, note)
-    status = Status.SOLVED if residual <= OPTIMAL else Status.NOT_CONVERGED
+    certificate = FrictionCertificate(method or name, residual, 0.0, rounds, note)
+    status = Status.SOLVED if residual <= OPTIMAL else otherwise
     sets = _sets(problem, r, u, size)
-    if not status.ok:
+    if not status.ok and status is not Status.NOT_OPTIMAL:
         a, forces, lam, xi = (np.full_like(x, np.nan) for x in (a, forces, lam, xi))
     return Resolution(
         a, forces, lam, xi, sets, status, certificate, problem.column_names,
         problem.system.coordinates, lambda: report(problem, r, status.ok, associated, note),
     )  # fmt: skip
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Methods for comparison: faceted cones by Lemke's pivoting, projected sweeps. What they find is measured by the exact
+# laws; where it misses them it is returned all the same, as NOT_OPTIMAL.
+
+
+def resolve_faceted(problem: ConeProblem, warm: Any = None, facets: int = FACETS) -> Resolution:
+    """Solve the linear complementarity problem of faceted cones; `warm` is not used, pivoting has no first guess."""
+    if problem.reduced.singular:
+        return _declined(problem, "lcp")
+    r, ray, pivots = solve_faceted(
+        *problem.delassus, problem.first, problem.mu, problem.kind, problem.sliding, problem.direction, facets
+    )
+    if np.isfinite(r).all():
+        return _compared(problem, r, pivots, "lcp")
+    weights = contradiction(problem)
+    if weights:
+        return _none(problem, pivots, False, "contacts contradict each other, whatever the forces", weights, "lcp")
+    who = ", ".join(problem.names[i] for i in ray)
+    note = f"Lemke's method ended on a ray along {who}" if who else "Lemke's method was given up"
+    nothing = _Answer(np.full(problem.system.n, np.nan), r, np.inf)
+    return _finished(problem, nothing, pivots, False, note, "lcp")
+
+
+def resolve_by_sweeps(
+    problem: ConeProblem, warm: Any = None, scheme: str = "gauss-seidel", sweeps: int = SWEEPS, relaxation: Any = None
+) -> Resolution:
+    """Sweep over the contacts from rest or from `warm`, with no other method behind it."""
+    from dalembert.friction.cones.plain_sweeps import solve_by_sweeps
+
+    if problem.reduced.singular:
+        return _declined(problem, "sweeps")
+    G, g = problem.delassus
+    r = _first_reactions(problem, warm)
+    _, done = solve_by_sweeps(
+        G, g, problem.first, problem.mu, problem.kind, problem.sliding, problem.direction, r, scheme, sweeps,
+        relaxation, AIM,
+    )  # fmt: skip
+    return _compared(problem, r, done, "sweeps")
+
+
+def _compared(problem: ConeProblem, r: Array, rounds: int, method: str) -> Resolution:
+    """Return reactions with the verdict of the exact laws."""
+    a = problem.reduced.acceleration(r)[0]
+    answer = _Answer(a, r, measured(problem, a, r, False))
+    return _finished(problem, answer, rounds, False, "", method, Status.NOT_OPTIMAL)
+
+
+def _declined(problem: ConeProblem, method: str) -> Resolution:
+    """Return that a method needs a Delassus matrix, which a singular M does not have."""
+    first = heavier(problem, heaviest(problem), np.zeros(problem.system.n))
+    nothing = _Answer(np.full(problem.system.n, np.nan), np.full(int(problem.first[-1]), np.nan), np.inf)
+    return _finished(first, nothing, 0, False, f"{MASSLESS_NOTE}: use method='exact'", method, Status.DECLINED)
+
+
+METHODS = {"exact": resolve_cones, "lcp": resolve_faceted, "sweeps": resolve_by_sweeps}
+"""Methods that know reactions as limits and planes."""
 
 
 def _sets(problem: ConeProblem, r: Array, u: Array, size: Array) -> IndexSets:
@@ -451,7 +521,9 @@ def _differing(problem: ConeProblem, r: Array, every: list[Array]) -> Bool[Array
     return np.array([apart[a:b].any() for a, b in pairwise(problem.first)], dtype=bool)
 
 
-def _none(problem: ConeProblem, rounds: int, associated: bool, note: str, weights: dict[str, float]) -> Resolution:
+def _none(
+    problem: ConeProblem, rounds: int, associated: bool, note: str, weights: dict[str, float], method: str = ""
+) -> Resolution:
     """Return that there is no answer, and who contradicts whom where weights prove it."""
     n, m, k = problem.system.n, problem.columns.size, problem.system.m
     who = tuple(weights) or tuple(problem.names)
@@ -461,7 +533,7 @@ def _none(problem: ConeProblem, rounds: int, associated: bool, note: str, weight
         reason = f"{note}: {', '.join(who)} (the rows {parts} sum to zero, their drifts do not)"
     named = tuple(name for name in who if name in problem.names)
     nothing = UniquenessReport(False, None, named, reason, np.zeros((0, n)))
-    name = "exact, associated" if associated else "exact, Coulomb cones"
+    name = method or ("exact, associated" if associated else "exact, Coulomb cones")
     note = f"{note}: {', '.join(who)}" if weights else note
     certificate = FrictionCertificate(name, np.inf, np.inf, rounds, note, tuple(weights.items()))
     sets = IndexSets(tuple(n for n, s in zip(problem.names, problem.sliding, strict=True) if s), (), {}, ())
