@@ -215,6 +215,17 @@ def test_O7_short_form_declines_with_the_residual_where_only_the_blocks_stick():
     assert full.ok
 
 
+def test_O15_flowchart_by_the_gram_matrix():
+    """The same forces as by W^+, and the same refusal."""
+    full, other = (
+        resolve(M, [-6.3, 0.0], W, np.zeros(3), LIMITS, "flowchart", form=form) for form in ("short", "gram")
+    )
+    np.testing.assert_allclose(other.forces, full.forces, atol=1e-14)
+    refused = resolve(M, [-6.3, 0.0], W, [0.1, 0.1, 0.0], LIMITS, "flowchart", form="gram")
+    assert refused.status is Status.DECLINED
+    assert "range condition" in refused.certificate.note
+
+
 def test_static_limit_above_kinetic_force():
     law = StaticKinetic(5.0, 3.0)
     held = resolve([[2.0]], [4.9], [[1.0]], [0.0], [law])

@@ -265,7 +265,7 @@ def test_J8_dagger_traditional_and_block_solutions_agree(n: int, m: int) -> None
     np.testing.assert_array_equal(s.reactions, -s.multipliers)
 
 
-@pytest.mark.parametrize("route", ["schur", "gauss", "short_form"])
+@pytest.mark.parametrize("route", ["schur", "gauss", "short_form", "gram_form"])
 def test_J8_the_traditional_routes_refuse_singular_masses(route: str) -> None:
     with pytest.raises(da.SolvabilityError, match="M is singular"):
         CRANK_SLIDER.solve([1, 0], route=route)

@@ -179,3 +179,58 @@ def test_O4_short_form_is_right_or_refused(system: strategies.System, data: st.D
     s = K.solve(force, route="short_form")
     np.testing.assert_allclose(s.acceleration, a, atol=CLOSE * (1 + np.abs(a).max()))
     np.testing.assert_allclose(s.multipliers, lam, atol=CLOSE * (1 + np.abs(lam).max(initial=0)))
+
+
+# O15: the other computation of (17) -----------------------------------------------------------------------------------
+
+
+@given(strategies.solvable(definite=True, scaled=False), st.data())
+def test_O15_both_computations_of_the_short_form_are_equal_where_both_hold(
+    system: strategies.System, data: st.DataObject
+) -> None:
+    """Redundant rows among them; both are refused by the same condition."""
+    force, K = data.draw(strategies.vectors(system.n)), da.KKT(system.M, system.A)
+    answers = []
+    for route in ("short_form", "gram_form"):
+        try:
+            answers.append(K.solve(force, route=route))
+        except da.SolvabilityError as refused:
+            assert "range condition" in str(refused)  # noqa: PT017 - either route may be refused, but not alone
+            answers.append(None)
+    if answers[0] is None or answers[1] is None:
+        assert answers[0] is answers[1]
+        return
+    size = 1 + np.abs(answers[0].multipliers).max(initial=0)
+    np.testing.assert_allclose(answers[1].multipliers, answers[0].multipliers, atol=CLOSE * size)
+    np.testing.assert_allclose(answers[1].acceleration, answers[0].acceleration, atol=CLOSE * size)
+
+
+@pytest.mark.parametrize("stick", [[0, 1, 2], [0, 1], [0, 2], [1, 2], [0]])
+def test_O15_rows_and_columns_of_sliding_contacts_are_removed(stick: list[int]) -> None:
+    """The principal submatrix of W^T W and the elements of W^T h, as the seed says it."""
+    h = np.array([3.0, 8.0])
+    gram, right = W.T @ W, W.T @ h
+    expected = -np.linalg.pinv(gram[np.ix_(stick, stick)], rcond=1e-12) @ right[stick]
+    s = two_blocks(stick).solve(h, route="gram_form")
+    np.testing.assert_allclose(s.reactions, expected, atol=1e-14)
+
+
+def test_O15_the_gram_matrix_squares_the_condition() -> None:
+    """Two contacts that point almost the same way: W^T W loses at 1e-8 what W shows down to rounding."""
+    h, M = np.array([1.0, 2.0, 0.0]), np.eye(3)
+    for angle in (1e-2, 1e-5, 1e-9):
+        K = da.KKT(M, [[1.0, 0.0, 0.0], [1.0, angle, 0.0]])
+        exact = np.array([-1.0 + 2.0 / angle, -2.0 / angle])
+        np.testing.assert_allclose(K.solve(h, route="short_form").reactions, exact, rtol=1e-5 * 1e-2 / angle)
+        if angle < 1e-7:
+            with pytest.raises(da.SolvabilityError, match="squares the condition"):
+                K.solve(h, route="gram_form")
+        else:
+            np.testing.assert_allclose(K.solve(h, route="gram_form").reactions, exact, rtol=1e-6)
+
+
+def test_O15_batches_take_the_gram_form() -> None:
+    h = np.random.default_rng(0).standard_normal((5, 2))
+    both = [two_blocks([0, 1, 2]).solve(h, route=route) for route in ("short_form", "gram_form")]
+    assert both[1].ok.all()
+    np.testing.assert_allclose(both[1].multipliers, both[0].multipliers, atol=1e-13)

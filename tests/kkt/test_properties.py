@@ -363,7 +363,7 @@ def test_batch_by_every_route(route: str) -> None:
     solved = s.status != Status.DECLINED
     np.testing.assert_allclose(s.acceleration[solved], auto.acceleration[solved], rtol=1e-8, atol=1e-9)
     assert np.isnan(s.acceleration[~solved]).all()
-    assert route in {"schur", "gauss", "short_form"} or solved.all()
+    assert route in {"schur", "gauss", "short_form", "gram_form"} or solved.all()
 
 
 def test_batch_of_small_masses_keeps_its_digits() -> None:

@@ -185,6 +185,9 @@ INDEPENDENT_RCOND = 1e-6
 metric of the mass, too, by `DOUBT`: that metric stretches light coordinates, and rows with them, by no more than the
 square root, and by 3e3 where masses are coupled as closely as `CLEARLY_DEFINITE` lets them."""
 
+GRAM_RATIO = 1e-14
+"""Eigenvalues of a Gram matrix below this part of the largest are rounding of the sums that it consists of."""
+
 RANGE_TOLERANCE = 1e-11
 """Relative residual of the range condition up to which the short form counts as exact."""
 

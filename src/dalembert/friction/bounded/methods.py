@@ -116,11 +116,12 @@ def exact(problem: IntervalProblem, warm: Float[Array, " m"] | None = None) -> M
 # contact that is pushed along goes back to the set and the chart runs again; a set met before is a cycle, which is
 # reported.
 #
-# The static forces are the mass-weighted ones (eqs. 13, 14), or with form="short" those of eq. (17), T = -W^+ h, where
+# The static forces are the mass-weighted ones (eqs. 13, 14), or with form="short" those of eq. (17), T = -W^+ h, and
+# with form="gram" T = -(W^T W)^+ W^T h, rows and columns of sliding contacts removed from W^T W, where
 # its condition W^T M^-1 (I - W W^+) h = 0 holds; where it does not, the method declines with the residual.
 
 
-FORMS = {"mass-weighted": "auto", "short": "short_form"}
+FORMS = {"mass-weighted": "auto", "short": "short_form", "gram": "gram_form"}
 """Form of the static forces -> route of the block solver."""
 
 

@@ -8,12 +8,12 @@ from dalembert.kkt.routes.dense import Dense
 from dalembert.kkt.routes.mass_weighted import Augmented, Gauss
 from dalembert.kkt.routes.nullspace import NullSpace
 from dalembert.kkt.routes.schur import Schur
-from dalembert.kkt.routes.short_form import ShortForm
+from dalembert.kkt.routes.short_form import GramForm, ShortForm
 
 AnyRoute = TypeVar("AnyRoute", bound=Route)
 
 FACTORISATIONS: dict[str, type[Route]] = {
-    route.name: route for route in (Schur, Dense, NullSpace, Augmented, Gauss, ShortForm)
+    route.name: route for route in (Schur, Dense, NullSpace, Augmented, Gauss, ShortForm, GramForm)
 }
 """Every route by the name that a user writes in `route=`."""
 
@@ -42,6 +42,7 @@ __all__ = [
     "Augmented",
     "Dense",
     "Gauss",
+    "GramForm",
     "NullSpace",
     "Route",
     "RouteDeclined",

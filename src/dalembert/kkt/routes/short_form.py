@@ -1,4 +1,4 @@
-"""Route `short_form`: Oprea's T = -W^+ h (seed 001, eqs. 15-17), with the condition under which it is exact.
+"""Routes `short_form`, `gram_form`: T = -W^+ h or -(W^T W)^+ W^T h (seed 001, eqs. 15-17), and when they are exact.
 
 With W = A^T, h = -f and T = -lam in the seed's signs, the short form needs no mass matrix: lam = (A^T)^+ f. It solves
 the system only if the constraints ask for zero acceleration (c = 0) and
@@ -8,6 +8,10 @@ the system only if the constraints ask for zero acceleration (c = 0) and
 which holds, for example, for equal masses or for W of full row rank. For unequal masses it fails in the seed's own
 two-block example as soon as only the contact between the blocks sticks. The route therefore verifies the
 condition for every right side, and refuses with its residual.
+
+The other computation of the seed, T = -(W^T W)^+ W^T h, is the same in exact arithmetic. Contacts that slide are taken
+out of it as rows and columns of W^T W, and as elements of W^T h. It squares the condition of W, whose rank the Gram
+matrix shows down to a ratio of singular values of 1e-8 only; beyond that the route declines.
 """
 
 from __future__ import annotations
@@ -18,7 +22,7 @@ from typing import ClassVar
 import numpy as np
 
 from dalembert.kkt.analysis import Analysis
-from dalembert.kkt.limits import NOISE, RANGE_TOLERANCE
+from dalembert.kkt.limits import GRAM_RATIO, NOISE, RANGE_TOLERANCE
 from dalembert.kkt.routes.contract import RouteDeclined
 from dalembert.kkt.routes.schur import inverse_factor
 from dalembert.types import Array
@@ -66,3 +70,27 @@ class ShortForm:
                 "use route 'gauss', the mass-weighted form"
             )
         return np.concatenate([a, lam])
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class GramForm(ShortForm):
+    """(W^T W)^+ W^T in place of W^+: a symmetric matrix of the size of the rows, from which rows are taken out."""
+
+    name: ClassVar[str] = "gram_form"
+
+    @classmethod
+    def factor(cls, analysis: Analysis) -> GramForm:
+        """Compute (A A^T)^+ A at the rank of the row structure, and L^-1."""
+        Li, _, _ = inverse_factor(
+            analysis.M, "M is singular or indefinite: the accelerations do not follow from forces"
+        )
+        A, r = analysis.A, analysis.rows.rank
+        values, vectors = np.linalg.eigh(A @ A.T)
+        values, vectors = values[::-1][:r], vectors[:, ::-1][:, :r]
+        if r and not values[-1] > GRAM_RATIO * values[0]:
+            part = max(float(values[-1] / values[0]), 0.0)
+            raise RouteDeclined(
+                f"the Gram matrix W^T W squares the condition of W: its eigenvalue number {r}, the rank of W, is "
+                f"{part:.1e} of the largest, which is rounding; use route 'short_form'"
+            )
+        return cls(analysis, Li, (vectors / values) @ (vectors.T @ A))
