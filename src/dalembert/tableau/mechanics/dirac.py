@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
@@ -14,6 +15,7 @@ from dalembert.errors import ModelError, ShapeError, SolvabilityError
 from dalembert.kkt.limits import BLOCK_ROUNDING
 from dalembert.kkt.scaling import row_scales
 from dalembert.tableau.inputs import as_indices, as_numbers
+from dalembert.tableau.mechanics.connection import RowDerivatives, row_derivatives
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -137,6 +139,7 @@ class DiracStructure:
 
     N: Float[Array, "m n"]
     split: Split
+    derivatives: RowDerivatives | None = None
 
     @classmethod
     def of(cls, N: Any, independent: Sequence[int] | None = None) -> DiracStructure:
@@ -149,7 +152,9 @@ class DiracStructure:
         """Make it from a `System`, a `Lagrangian` or a `Mechanism` at a configuration."""
         if not callable(getattr(system, "jacobian", None)):
             raise ModelError(f"{type(system).__name__} has no constraint rows: give a System, Lagrangian or Mechanism")
-        return cls.of(system.jacobian(as_numbers(q, "q", finite=True), t), independent)
+        q = as_numbers(q, "q", finite=True)
+        rows = as_rows(system.jacobian(q, t))
+        return cls(rows, connection_split(rows, independent), row_derivatives(system, q, float(t)))
 
     @property
     def n(self) -> int:
@@ -160,6 +165,61 @@ class DiracStructure:
     def B(self) -> Float[Array, "n f"]:
         """Basis of the admissible velocities."""
         return self.split.B
+
+    # --- the Ehresmann connection of the split (seed 003, sec. 2.3): its fibres are the dependent coordinates
+
+    @property
+    def vertical(self) -> Float[Array, "n n"]:
+        """The connection A: A v = v° - J v* along the dependent velocities, zero where v is admissible; A A = A."""
+        projector = np.zeros((self.n, self.n))
+        projector[self.split.dependent] = self._independent_rows()
+        return projector
+
+    @property
+    def horizontal(self) -> Float[Array, "n n"]:
+        """I - A: the admissible velocity with the same independent part."""
+        return np.eye(self.n) - self.vertical
+
+    @cached_property
+    def curvature(self) -> Float[Array, "r f f"]:
+        """The dependent part of -A [X, Y] for the columns X, Y of B as they are carried along: (r, f, f).
+
+        It vanishes in a neighbourhood if and only if the rows are holonomic there (Frobenius), however they are
+        written: with velocities, multiplied by functions, redundant. Rows that depend on time are taken at an instant.
+        """
+        return self._curvature[0]
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether the curvature is zero here, but for rounding: the rows may be holonomic."""
+        curvature, size = self._curvature
+        assert self.derivatives is not None
+        return bool((np.abs(curvature) <= self.derivatives.rounding * size).all())
+
+    def flat_rows(self) -> Float[Array, "k n"]:
+        """Return a basis of those combinations of the rows that have no curvature; only among them are holonomic ones.
+
+        They are those of the first derived system. A system of rows is holonomic where all of them are left.
+        """
+        curvature, size = self._curvature
+        assert self.derivatives is not None
+        matrix = curvature.reshape(len(curvature), -1)
+        scale = np.maximum(size.reshape(matrix.shape).max(axis=1, initial=0.0), np.finfo(float).tiny)
+        U, s, _ = np.linalg.svd(matrix / scale[:, None], full_matrices=True)
+        rank = int(np.count_nonzero(s > self.derivatives.rounding * max(matrix.shape)))
+        return (U[:, rank:].T / scale) @ self._independent_rows()
+
+    @cached_property
+    def _curvature(self) -> tuple[Array, Array]:
+        """Curvature and the size of its terms, both (r, f, f)."""
+        if self.derivatives is None:
+            raise ModelError(
+                "rows at one configuration have no curvature: make the structure from a system, DiracStructure.at"
+            )
+        turned, size = self.derivatives.exterior(self.N, self.B)
+        inverse = np.linalg.pinv(self.N[:, self.split.dependent])
+        scale = np.einsum("rm,mab->rab", np.abs(inverse), size)
+        return np.einsum("rm,mab->rab", inverse, turned), scale + np.finfo(float).tiny
 
     def residual_I(self, q_dot: Any, p_dot: Any, alpha: Any, w: Any) -> tuple[float, Float[Array, " m"]]:
         """Return how far a point is from representation I, and the multipliers of least norm."""
