@@ -244,3 +244,23 @@ def test_plans_of_nothing_are_refused(options, words):
 def test_a_plan_takes_the_words_of_the_study():
     plan = da.ensemble.plan(oscillator(), 0.2, [1.0], [0.0], runs=10, to="no.zarr", executor=4, block=2, pilots=2)
     assert plan.runs == 10
+
+
+def test_studies_reduce_motions_and_not_samples():
+    """x = x0 cos 2t over 1.5 s: extrema and means of every run, whatever `every` says; as `run.maximum` has them."""
+    takes = ("max", "min", "range", "mean", "rms")
+    for options in ({}, {"every": 0.5}, {"batches": False}):
+        study = da.ensemble(
+            oscillator(), 2.0, da.uniform([0.5], [1.5]), [0.0], runs=6, seed=SEED, progress=False,
+            keep={take: ("q", take) for take in takes} | {"end": "q"}, **options,
+        )  # fmt: skip
+        x0 = study["q"][:, 0] if "q" in study.inputs else study["inputs/q"][:, 0]
+        exact = {
+            "max": x0, "min": -x0, "range": 2 * x0, "mean": x0 * np.sin(4.0) / 4.0,
+            "rms": x0 * np.sqrt(0.5 + np.sin(8.0) / 16.0),
+        }  # fmt: skip
+        for take in takes:
+            np.testing.assert_allclose(study[take][:, 0], exact[take], atol=1e-7)
+        run = study.rerun(3)
+        found = [run.maximum("q"), run.minimum("q"), run.range("q"), run.mean("q"), run.rms("q")]
+        np.testing.assert_array_equal([study[take][3] for take in takes], found)

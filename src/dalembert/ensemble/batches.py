@@ -8,7 +8,7 @@ Both ways have the same bits (`simulate/batch/batch.py`), so a store does not kn
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from threading import Lock
 from typing import TYPE_CHECKING, Any
 from weakref import WeakKeyDictionary
@@ -17,9 +17,10 @@ import numpy as np
 
 from dalembert.ensemble.distributions import NormalVariable
 from dalembert.ensemble.experiment import SystemExperiment, _is_maker, _named, single
-from dalembert.ensemble.keep import TAKEN, Keeper, column, of_state
+from dalembert.ensemble.keep import Keeper, of_state
 from dalembert.errors import DalembertError, ModelError
 from dalembert.model.named_state import configuration_of_names, velocity_of_names
+from dalembert.simulate.reductions import ENDS, column
 from dalembert.types import Array
 
 if TYPE_CHECKING:
@@ -28,22 +29,6 @@ if TYPE_CHECKING:
 
 TRIED = 20
 """Runs whose start is tried until one can be prepared: as many as are piloted for the shapes of what is kept."""
-
-BY_ENDS: dict[str, Callable[[Array, Array, Array], Array]] = {
-    "max": lambda x, first, stop: _reduced(np.maximum, x, first, stop),
-    "min": lambda x, first, stop: _reduced(np.minimum, x, first, stop),
-    "last": lambda x, first, stop: x[stop - 1],
-    "first": lambda x, first, stop: x[first],
-    "range": lambda x, first, stop: _reduced(np.maximum, x, first, stop) - _reduced(np.minimum, x, first, stop),
-}
-"""How columns of many runs become one number each, where that is the same number as that of each run alone."""
-
-
-def _reduced(what: np.ufunc, x: Array, first: Array, stop: Array) -> Array:
-    """Return a reduction over the samples of each run; what lies between runs is left out."""
-    ends = np.ravel(np.column_stack([first, stop]))
-    padded = np.concatenate([x, x[-1:]]) if stop[-1] == len(x) else x
-    return what.reduceat(padded, ends, axis=0)[::2]
 
 
 class BatchPool:
@@ -167,7 +152,7 @@ def compiled_runs(
         q, v = starts_of(experiment, batch.system, given)
         parameters = {name: given[name] for name in batch.names}
         numbers = batch.values(parameters, rows.size)[0]
-        ends = all(keeper.take in ("first", "last") and keeper.times is None for keeper in job.keep)
+        ends = all(keeper.times is None for keeper in job.keep)  # others are of the ends, or of runs made again
         for finished in batch.run(q, v, parameters, rows.size, experiment.project, ends):
             if finished.rows.size:
                 kept, good = kept_of_runs(batch, finished, job, numbers)
@@ -219,14 +204,19 @@ def _named_rows(system: Any, fixed: Any, values: Mapping[str, Array], letter: st
 
 def kept_of_runs(batch: RunBatch, f: FinishedRuns, job: StudyJob, values: Array) -> tuple[dict[str, Array], Array]:
     """Return what is kept of each run, (K, ...), and of which runs all of it could be told."""
-    kept, good = {}, np.ones(f.rows.size, bool)
+    several = [each for each in job.keep if each.reduces]
+    numbers, good = batch.reduced(f, [(each.quantity, each.take, each.norm) for each in several], values)
+    kept = {each.name: rows for each, rows in zip(several, numbers, strict=True)}
+    good = good if several else np.ones(f.rows.size, bool)
     for each in job.keep:
-        rows = _at_times(batch, f, each, values, good) if each.times is not None else _of_columns(f, each)
-        if rows.shape[1:] != job.shapes[each.name]:
+        if each.times is not None:
+            kept[each.name] = _at_times(batch, f, each, values, good)
+        elif not each.reduces:
+            kept[each.name] = _at_end(f, each)
+        if kept[each.name].shape[1:] != job.shapes[each.name]:
             good[:] = False
-            rows = np.full((f.rows.size, *job.shapes[each.name]), np.nan)
-        kept[each.name] = rows
-    return kept, good
+            kept[each.name] = np.full((f.rows.size, *job.shapes[each.name]), np.nan)
+    return {each.name: kept[each.name] for each in job.keep}, good
 
 
 def _at_times(batch: RunBatch, f: FinishedRuns, keeper: Keeper, values: Array, good: Array) -> Array:
@@ -245,13 +235,8 @@ def _at_times(batch: RunBatch, f: FinishedRuns, keeper: Keeper, values: Array, g
     return found
 
 
-def _of_columns(f: FinishedRuns, keeper: Keeper) -> Array:
+def _at_end(f: FinishedRuns, keeper: Keeper) -> Array:
+    """Return a quantity at the first or the last sample of each run."""
     rows = column(f.run, keeper.quantity)
-    if keeper.take in BY_ENDS and not keeper.norm:
-        return np.asarray(BY_ENDS[keeper.take](rows, f.first, f.stop), float)
-    found = []
-    for a, b in zip(f.first, f.stop, strict=True):
-        part = rows[a:b]
-        part = np.linalg.norm(part, axis=1) if keeper.norm and part.ndim == 2 else part
-        found.append(np.asarray(TAKEN[keeper.take](part), float))
-    return np.array(found)
+    rows = np.linalg.norm(rows, axis=1) if keeper.norm and rows.ndim == 2 else rows
+    return np.asarray(rows[f.stop - 1 if ENDS[keeper.take] else f.first], float)

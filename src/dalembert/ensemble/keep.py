@@ -3,11 +3,11 @@
 | `keep=` | kept of each run |
 |---|---|
 | `"q"`, `"hinge"`, `"energy"` | the last value of a quantity |
-| `("hinge", "max")` | its largest over the samples; `TAKEN` has the others |
+| `("hinge", "max")` | its largest value, as `run.maximum("hinge")`; `TAKEN` has the others |
 | `("q", times)` | q, v or a coordinate at these times, as accurate as the samples |
 | `f` | f(run), a number or an array of the same shape in every run |
 
-Largest and smallest values are those of samples: of a smooth run at its steps, or at `every=`.
+Extrema, means and root mean squares are those of the motion, whatever its samples are.
 """
 
 from __future__ import annotations
@@ -21,39 +21,20 @@ import numpy as np
 from dalembert.checks import floats, shown
 from dalembert.errors import DalembertError, ModelError, ShapeError
 from dalembert.names import near_matches
+from dalembert.simulate.reductions import ENDS, REDUCTIONS, reduced
 from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.simulate.trajectory import Trajectory
 
-TAKEN: dict[str, Callable[[Array], Any]] = {
-    "max": lambda x: np.max(x, axis=0),
-    "min": lambda x: np.min(x, axis=0),
-    "last": lambda x: x[-1],
-    "first": lambda x: x[0],
-    "mean": lambda x: np.mean(x, axis=0),
-    "rms": lambda x: np.sqrt(np.mean(np.square(x), axis=0)),
-    "range": lambda x: np.ptp(x, axis=0),
-}
-"""How a column of a run becomes one number. Means are over samples: give `every=`."""
-
-OWN = ("t", "q", "v", "x", "acceleration", "kinetic", "potential", "heat", "work")
-"""Quantities that are members of a run; "energy" is the total, others are asked for by name, as `run[name]`."""
+TAKEN = (*ENDS, *REDUCTIONS)
+"""How a column of a run becomes one number: at its ends, or over the motion (`simulate/reductions.py`)."""
 
 TAKEN_NAMES = ("status", "reason", "end_time", "steps", "event_count", "alone")
 """What every study has of its runs."""
 
 MOST_NUMBERS = 10_000_000
 """Numbers that one run may keep: 80 MB."""
-
-
-def column(run: Trajectory, name: str) -> Array:
-    """Return a quantity over the samples, (N,) or (N, k)."""
-    if name == "energy":
-        return run.energy.total
-    if name in OWN and not (name == "x" and "x" not in run.samples):  # else a coordinate of that name
-        return np.asarray(getattr(run, name))
-    return np.asarray(run[name])
 
 
 def at_times(run: Trajectory, name: str, times: Array) -> Array:
@@ -105,9 +86,12 @@ class Keeper:
             return np.asarray(self.function(run), dtype=float)
         if self.times is not None:
             return at_times(run, self.quantity, self.times)
-        rows = column(run, self.quantity)
-        rows = np.linalg.norm(rows, axis=1) if self.norm and rows.ndim == 2 else rows
-        return np.asarray(TAKEN[self.take](rows), dtype=float)
+        return np.asarray(reduced(run, self.quantity, self.take, self.norm), dtype=float)
+
+    @property
+    def reduces(self) -> bool:
+        """Whether the motion between samples makes the number."""
+        return self.function is None and self.times is None and self.take in REDUCTIONS
 
     def described(self) -> dict[str, Any]:
         """Return plain data; a function is named alone."""

@@ -70,6 +70,18 @@ class DenseRun:
         q, v, _ = mechanical(self.problem, times, x)
         return (q[0], v[0]) if np.ndim(t) == 0 else (q, v)
 
+    def with_samples_inside(self, run: Trajectory, count: int) -> Trajectory:
+        """Return the run at every step and at `count` points inside of each."""
+        result = self.result.inside_steps(count)
+        samples = samples_of(self.problem, result)
+        ends = np.isin(result.t, result.sol.t) & (np.diff(result.t, prepend=result.t[0]) > 0.0)
+        steps = np.diff(result.t[ends], prepend=result.t[0])
+        samples["step"] = np.zeros(result.t.size)
+        samples["step"][ends] = steps
+        settings = replace(self.session.settings, every=None, inside=count)
+        dense = replace(self.session, settings=settings, blocks=[])
+        return replace(run, samples=samples, session=dense, solution=DenseRun(self.problem, result, dense))
+
 
 class StoredRun:
     """The samples of a run in implicit form that was in a file: unknowns by name, Hermite's cubic between samples."""

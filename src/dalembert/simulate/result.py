@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +15,7 @@ from dalembert.model.mechanism.ranks import GenericRank, solve_under_rank
 from dalembert.names import near_matches
 from dalembert.simulate.equations.consistent import scales
 from dalembert.simulate.limits import LEAST_NORM
+from dalembert.simulate.samples import point_inside
 from dalembert.simulate.steppers.interpolation import DenseOutput
 from dalembert.types import Array
 
@@ -148,6 +149,17 @@ class Result:
         at[hit] = np.nextafter(self.t[hit], -end)
         at[after] = np.nextafter(self.t[after], end)
         return at
+
+    def inside_steps(self, count: int) -> Result:
+        """Return the same result at every step and at `count` points inside of each (`samples.point_inside`)."""
+        sol, points = self.sol, np.array([point_inside(k, count) for k in range(1, count + 1)])
+        steps = np.setdiff1d(np.arange(1, sol.t.size), sol.begins)
+        between = sol.t[steps - 1, None] + points * (sol.t[steps] - sol.t[steps - 1])[:, None]
+        both = DenseOutput(sol.t, sol.x, sol.order, sol.begins, sol.rates)(between.ravel()).T
+        t, rows = np.concatenate([sol.t, between.ravel()]), np.concatenate([sol.x, both])
+        order = np.argsort(np.concatenate([np.arange(sol.t.size), np.repeat(steps - 0.5, count)]), kind="stable")
+        n = self.y.shape[0]
+        return replace(self, t=t[order], y=rows[order, :n].T, rates=rows[order, n : 2 * n].T)
 
     def __getitem__(self, name: str) -> Array:
         """Return one unknown, or one known function of time, at the times `t`, (N,).

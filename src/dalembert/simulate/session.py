@@ -23,7 +23,11 @@ FIELDS = ("t", "q", "v", "acceleration", "multipliers", "work", "step")
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Checked options of a run."""
+    """Checked options of a run.
+
+    `inside`: samples inside of every step, at Chebyshev's points; what reduces a run to numbers asks for them
+    (`reductions.py`), without `every`.
+    """
 
     method: str
     reason: str
@@ -37,6 +41,7 @@ class RunSettings:
     event_tolerance: float
     breaks: tuple[float, ...] = ()
     friction: bool = True
+    inside: int = 0
 
     @property
     def end(self) -> float:
@@ -96,6 +101,13 @@ class Session:
     extra: dict[str, Any] = field(default_factory=dict)
     rank: GenericRank | None = None
     ignored: list[Ignored] = field(default_factory=list)
+
+    def from_its_start(self, settings: RunSettings) -> Session:
+        """Return a session of the same run with other settings, not yet begun; nothing of it is written or called."""
+        return Session(
+            self.system, settings, self.controller, self.q, self.v, self.watches, self.event_function,
+            self.event_callables, rank=self.rank, extra=dict(self.extra), ignored=self.ignored,
+        )  # fmt: skip
 
     @property
     def mechanism(self) -> Any:

@@ -72,12 +72,15 @@ class TimeMethod(NamedTuple):
         Whether the contact engine takes it between events.
     no_contacts
         Why it does not take contacts, where neither.
+    inside
+        Whether it has samples inside of its steps.
     """
 
     load: Callable[[], Stepper]
     contacts: bool = False
     between_events: bool = False
     no_contacts: str = ""
+    inside: bool = True
 
 
 PAST = "backward differentiation goes on from steps of the past, and every event ends them"
@@ -89,10 +92,10 @@ METHODS = {
     "radau": TimeMethod(_implicit, between_events=True),
     "ida": TimeMethod(_implicit, no_contacts=PAST),
     "variational": TimeMethod(
-        _variational, no_contacts="a discrete Lagrangian has neither impulses nor friction of contacts"
+        _variational, no_contacts="a discrete Lagrangian has neither impulses nor friction of contacts", inside=False
     ),
     "hybrid": TimeMethod(_hybrid, contacts=True),
-    "moreau": TimeMethod(_moreau, contacts=True),
+    "moreau": TimeMethod(_moreau, contacts=True, inside=False),
     "fixed": TimeMethod(_fixed, contacts=True),
 }
 """Every method of `da.simulate`."""

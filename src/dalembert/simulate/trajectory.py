@@ -504,6 +504,48 @@ class Trajectory:
             raise UnsupportedError("inverse is the inverse dynamics of a Mechanism")
         return self.moving.inverse(self.q, self.v, self.acceleration, self.t, actuated=actuated)
 
+    # --- one number of a quantity ---------------------------------------------------------------------------------
+
+    def maximum(self, name: str) -> Array:
+        """Return the largest value of a quantity during the run, () or (k,): of the motion, between samples, too.
+
+        Of "q", "v", "acceleration", "energy", "kinetic", "potential", "heat", "work" and all that `run[name]` knows.
+        `run[name].max()` is that of samples: the ends of steps, or the times of `every=`. Extrema are located, and
+        means are integrals over time, on polynomials through samples that the method takes inside of each of its steps
+        (of "moreau" and "variational": on straight lines between their steps), as accurate as the run itself. The
+        steps are taken again for it, once; a run that cannot be made again (its file could not hold the Python
+        functions, or these have a memory) is reduced over its samples. Impulses of impacts are no part of reactions.
+        """
+        return self._reduced(name, "max")
+
+    def minimum(self, name: str) -> Array:
+        """Return the smallest value of a quantity during the run, () or (k,), as `maximum`."""
+        return self._reduced(name, "min")
+
+    def range(self, name: str) -> Array:
+        """Return the difference of the largest and the smallest value of a quantity during the run, () or (k,)."""
+        return self._reduced(name, "range")
+
+    def mean(self, name: str) -> Array:
+        """Return the mean of a quantity over time, () or (k,): its integral over the length of the run (`maximum`)."""
+        return self._reduced(name, "mean")
+
+    def rms(self, name: str) -> Array:
+        """Return the root of the mean square of a quantity over time, () or (k,), as `mean`."""
+        return self._reduced(name, "rms")
+
+    def _reduced(self, name: str, take: str) -> Array:
+        from dalembert.simulate.reductions import reduced
+
+        return reduced(self, name, take)
+
+    @cached_property
+    def with_samples_inside(self) -> Trajectory:
+        """The same motion at every step and at points inside of each: what `maximum` and `mean` are taken of."""
+        from dalembert.simulate.reductions import with_samples_inside
+
+        return with_samples_inside(self)
+
     # --- derivatives ----------------------------------------------------------------------------------------------
 
     def sensitivity(self, wrt: str | Sequence[str]) -> Sensitivity:

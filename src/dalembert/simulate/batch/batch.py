@@ -13,6 +13,7 @@ from __future__ import annotations
 import copy
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any
 
@@ -29,6 +30,7 @@ from dalembert.simulate.batch.batch_loops import ALONE, COMPLETE, WAITING, RunEn
 from dalembert.simulate.entry import session_of
 from dalembert.simulate.ignored import FRICTION, PASSIVE, missing_effects
 from dalembert.simulate.limits import CONSISTENT, ENERGY_ROUNDING, NO_STEP, ON_MANIFOLD
+from dalembert.simulate.reductions import INSIDE, Motion, column
 from dalembert.simulate.session import FIELDS, Session
 from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.time_methods import LONG, LOOSE, STIFF
@@ -41,6 +43,9 @@ if TYPE_CHECKING:
 
 BUFFER = 2**25
 """Bytes of the samples that are kept before they are looked at."""
+
+MOST_BYTES = 2**32
+"""Bytes of the samples inside of steps that a device makes at once."""
 
 LEAST_ROWS, MOST_ROWS = 4096, 2**16
 """Rows of samples in that memory."""
@@ -114,15 +119,20 @@ class RunBatch:
     lanes
         Backend of the kernels on which all runs go in step with each other (`lanes.py`); "": the loops of a single run,
         run after run.
+    inside
+        Samples inside of every step, in place of those of `every` (`reductions.py`).
     """
 
     def __init__(
         self, system: Any, duration: float, q: Any, v: Any, options: Mapping[str, Any],
-        parameters: Sequence[str] = (), common_q: bool = False, lanes: str = "",
+        parameters: Sequence[str] = (), common_q: bool = False, lanes: str = "", inside: int = 0,
     ) -> None:  # fmt: skip
         session = session_of(system, duration, q, v, **options)
         if session is None:
             raise UnsuitedError("the system goes in implicit form")
+        if inside:
+            session.settings = replace(session.settings, every=None, inside=inside)
+        self.given = system, duration, q, v, options, parameters, common_q, lanes
         self.session, self.system, self.names = session, session.system, tuple(parameters)
         self.common, self.lanes = common_q and not parameters, lanes
         self.asked = options.get("method", "auto") != "auto"
@@ -353,6 +363,49 @@ class RunBatch:
         moving = self.at(np.asarray(m.values)[rows]) if self.names else m
         return step_tolerance(moving, f.run.q[rows], f.run.v[rows], s.rtol, s.atol)
 
+    # --- the motion between samples -------------------------------------------------------------------------------
+
+    @cached_property
+    def with_samples_inside(self) -> RunBatch:
+        """The same runs with samples inside of their steps."""
+        return RunBatch(*self.given, inside=INSIDE)
+
+    def reduced(
+        self, f: FinishedRuns, wanted: Sequence[tuple[str, str, bool]], values: Array
+    ) -> tuple[list[Array], Array]:
+        """Return numbers of runs (K, ...) for each (quantity, reduction, norm), and for which runs they are.
+
+        The runs are made again with samples inside of their steps, and reduced as `Trajectory.maximum` reduces one.
+        """
+        s, dense, count = self.session.settings, self.with_samples_inside, f.rows.size
+        found: list[Any] = [None] * len(wanted)
+        good = np.zeros(count, bool)
+        for part in self._parts(f):
+            first = f.first[part]
+            starts = Starts(
+                f.run.q[first], f.run.v[first], np.full(first.size, s.start), np.full(first.size, s.end),
+                values[f.rows[part]],
+            )  # fmt: skip
+            for d in dense.runner.run(starts, np.full(first.size, WAITING, np.int64)):
+                if not d.rows.size:
+                    continue
+                motion = Motion(d.run.t, d.run.step, d.first, d.stop, INSIDE)
+                rows = part[d.rows]
+                good[rows] = True
+                for k, (name, take, norm) in enumerate(wanted):
+                    numbers = motion.reduced(column(d.run, name), take, norm)
+                    if found[k] is None:
+                        found[k] = np.full((count, *numbers.shape[1:]), np.nan)
+                    found[k][rows] = numbers
+        return [np.full(count, np.nan) if x is None else x for x in found], good
+
+    def _parts(self, f: FinishedRuns) -> Iterator[Array]:
+        """Yield runs that are made again together: their samples fit into the memory of the device."""
+        sizes = np.cumsum((f.steps + 1) * (INSIDE + 1)) * getattr(self.runner, "width", 0) * 8
+        number = sizes // MOST_BYTES
+        for k in np.unique(number):
+            yield np.flatnonzero(number == k)
+
     # --- states between samples -----------------------------------------------------------------------------------
 
     def states(self, f: FinishedRuns, times: Array, values: Array) -> tuple[Array, Array, Array]:
@@ -437,7 +490,7 @@ class SmoothRunner:
     def run(self, starts: Starts, verdict: Array, short: bool = False) -> Iterator[FinishedRuns]:
         """Make runs and yield those that reached their end; `short`: to a state between samples of others."""
         e, batch, i = self.stepper, self.batch, 0
-        limits = e.limits._replace(every=0.0) if short else e.limits
+        limits = e.limits._replace(every=0.0, inside=0) if short else e.limits
         decay = 0.0 if short or batch.asked else PLAINLY * STIFF
         while i < verdict.size:
             before = i

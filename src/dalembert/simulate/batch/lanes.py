@@ -215,7 +215,8 @@ class LaneStudy:
 
     def __init__(self, runner: LaneRunner, starts: Starts, short: bool, ends: bool) -> None:
         self.runner, self.xp, self.short, self.ends = runner, runner.xp, short, ends
-        self.every = 0.0 if ends else runner.stepper.limits.every
+        limits = runner.stepper.limits
+        self.every, self.inside = (0.0, 0) if ends else (limits.every, limits.inside)
         self.watched = "watch" in runner.kernels and not short
         self.n = runner.functions.n
         self.log = SampleLog(self.xp, runner.width)
@@ -367,9 +368,12 @@ class LaneStudy:
         after = self.call("control", now, tried, trial=trial, limits=limits)
         accepted = after.pop("accepted")[:, 0] > 0.0
         wanted = accepted
-        if self.every > 0.0:
+        if self.inside:
             self._inside(now, after, trial, accepted)
-            asked = accepted & (self._asked_time(after["clock"]) == trial[:, _END])
+            after["clock"][accepted, _ASKED] = 0.0
+        elif self.every > 0.0:
+            self._inside(now, after, trial, accepted)
+            asked = accepted & (self._asked_time(after["clock"], trial) == trial[:, _END])
             after["clock"][:, _ASKED] += asked
             wanted = asked | (accepted & (trial[:, _END] >= limits[LIMITS.index("last_sample")]))
         now |= after
@@ -455,10 +459,14 @@ class LaneStudy:
             self.log.add(now["run"][rows], places, now["sample"][rows])
             now["clock"][:, _SAMPLES] += wanted
 
-    def _asked_time(self, clock: Any) -> Any:
+    def _asked_time(self, clock: Any, trial: Any) -> Any:
         """Return the time of the next sample asked for (`advance_loops.asked_time`)."""
-        limits = self.runner.stepper.limits
-        t = limits.start + (clock[:, _ASKED] + 1) * self.every
+        limits, k = self.runner.stepper.limits, clock[:, _ASKED] + 1
+        if self.inside:
+            begin, end = trial[:, TRIAL.index("t")], trial[:, _END]
+            part = 0.5 * (1.0 - self.xp.cos(np.pi * k / (self.inside + 1)))
+            return self.xp.where(k <= self.inside, begin + part * (end - begin), end)
+        t = limits.start + k * self.every
         near = self.xp.abs(t - limits.end) <= SAME_INSTANT * max(abs(limits.start), abs(limits.end))
         return self.xp.where(near, limits.end, t)
 
@@ -467,7 +475,7 @@ class LaneStudy:
         xp = self.xp
         while True:
             clock = after["clock"]
-            t, end = self._asked_time(clock), trial[:, _END]
+            t, end = self._asked_time(clock, trial), trial[:, _END]
             behind = accepted & (t < end) & (t <= trial[:, TRIAL.index("t")])
             clock[:, _ASKED] += behind  # the start of this step, which is a sample
             left = after["state"][:, 0] == LEFT

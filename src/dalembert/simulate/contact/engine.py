@@ -170,6 +170,7 @@ class EngineSettings(NamedTuple):
     time_scale: float = 1e-6  # time in which forces may have turned, at the onset of slip in a plane
     sized: bool = True  # errors of coordinates relative to their size
     gain: float = np.inf  # part of the energy of motion that an impact may add
+    inside: int = 0  # samples inside of every step
     stepper: str = "dop853"  # one of `runge_kutta.METHODS`
 
 

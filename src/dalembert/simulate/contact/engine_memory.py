@@ -241,13 +241,14 @@ whether its impulses are unique (`kkt.Status`)."""
 """Places in `tally`."""
 
 (
-    RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED, GAIN, ORDER, APART, BETWEEN,
-    IMPLICIT, LENGTH_UNIT, RATE_UNIT, FORCE_UNIT,
-) = range(16)  # fmt: skip
+    RTOL, ATOL, FIXED_STEP, LARGEST, EVENT_TOLERANCE, SEQUENTIAL, TIME_SCALE, SIZED, GAIN, INSIDE, ORDER, APART,
+    BETWEEN, IMPLICIT, LENGTH_UNIT, RATE_UNIT, FORCE_UNIT,
+) = range(17)  # fmt: skip
 """Places in `limits`: tolerances, a fixed step (0: adaptive), the largest, the width of a located zero; impacts one
 after the other; time in which forces may turn; errors of coordinates relative to their size; part of the energy of
-motion that an impact may add; of the method: order of its error, half of the largest distance of two stages, how much
-larger accelerations may be between stages, whether stages are implicit; units of the system (`geometry.Units`)."""
+motion that an impact may add; samples inside of every step; of the method: order of its error, half of the largest
+distance of two stages, how much larger accelerations may be between stages, whether stages are implicit; units of the
+system (`geometry.Units`)."""
 
 KNOWN = 5
 """Impacts that are looked at where they pile up: the length of rows of `struck`."""

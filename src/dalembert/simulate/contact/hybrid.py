@@ -85,7 +85,7 @@ class ContactRun:
         settings = engine.EngineSettings(
             s.rtol, s.atol, s.step or 0.0, s.largest_step, s.event_tolerance, impacts == "sequential",
             0.1 * s.duration * float(np.clip(np.sqrt(s.rtol), SHORTEST_TURN, LONGEST_TURN)), not mechanical,
-            IMPACT_GAIN, stepper=stepper,
+            IMPACT_GAIN, s.inside, stepper,
         )  # fmt: skip
         touching = mechanical and session.extra.get("contacts") is not None
         rank = rank_of(session)

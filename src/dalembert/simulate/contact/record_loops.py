@@ -23,6 +23,7 @@ from dalembert.simulate.contact.engine_memory import (
     FRICTION_SUM,
     HEAT_SUM,
     HELD,
+    INSIDE,
     KEPT_CONSTRAINTS,
     KNOWN,
     NOTHING,
@@ -42,6 +43,7 @@ from dalembert.simulate.contact.engine_memory import (
 )
 from dalembert.simulate.contact.friction_loops import static
 from dalembert.simulate.limits import SAME_INSTANT, WEAK
+from dalembert.simulate.samples import point_inside
 
 UNIQUE, REDUNDANT_ROWS, HELD_STILL = int(Status.UNIQUE), int(Status.REDUNDANT), int(Status.HELD)
 """Verdicts of a solve, as compiled loops read them."""
@@ -205,9 +207,11 @@ def record_here(w, h):
 
 
 @nested
-def asked(w, k):
-    """Return the time of sample k; what misses the end of the run by rounding is the end."""
-    clock = vector(w, AT.clock)
+def asked(w, k, end):
+    """Return the time of sample k, or of point k of the step to `end`; what misses the end of the run is the end."""
+    clock, inside = vector(w, AT.clock), vector(w, AT.limits)[INSIDE]
+    if inside > 0.0:
+        return clock[T] + point_inside(k, inside) * (end - clock[T]) if k <= inside else end
     t = clock[START] + k * clock[EVERY]
     return clock[END] if abs(t - clock[END]) <= SAME_INSTANT * max(abs(clock[START]), abs(clock[END])) else t
 

@@ -35,6 +35,7 @@ from dalembert.simulate.contact.engine_memory import (
     FRICTION_SUM,
     FULL,
     HEAT_SUM,
+    INSIDE,
     LARGEST,
     LAST_STEP,
     NEXT,
@@ -229,11 +230,14 @@ def open_gaps(w, loose_all):
 @nested
 def sample_on_the_way(w, end):
     """Record samples at asked times before the end of the step, by steps of their own; return how it ended."""
+    inside = vector(w, AT.limits)[INSIDE] > 0.0
     clock, tally, sums = vector(w, AT.clock), whole(w, AT.tally), vector(w, AT.sums)
     q1, v1 = vector(w, AT.q1), vector(w, AT.v1)
     finish_q, finish_v, finish, t = q1.copy(), v1.copy(), sums.copy(), clock[T]
-    while asked(w, tally[NEXT]) < end:
-        at = asked(w, tally[NEXT])
+    if inside:
+        tally[NEXT] = 1
+    while asked(w, tally[NEXT], end) < end:
+        at = asked(w, tally[NEXT], end)
         tally[NEXT] += 1
         if at <= t:
             continue
@@ -262,7 +266,7 @@ def jump_at_end(w, h, edge, strikes):
     clock, tally = vector(w, AT.clock), whole(w, AT.tally)
     clock[LAST_STEP] = 0.0
     record_here(w, h)
-    if clock[EVERY] > 0.0 and asked(w, tally[NEXT]) == clock[T]:
+    if clock[EVERY] > 0.0 and asked(w, tally[NEXT], clock[T]) == clock[T]:
         tally[NEXT] += 1
     keep(w)
     if strikes or edge:
@@ -347,7 +351,7 @@ def step(w, watched, loose_all, ready, fired):
             end = stop
         elif due - end <= AT_STOP * abs(end):
             end = due
-    if clock[EVERY] > 0.0:
+    if clock[EVERY] > 0.0 or vector(w, AT.limits)[INSIDE] > 0.0:
         code = sample_on_the_way(w, end)
         if code != SOUND:
             return code
@@ -367,7 +371,7 @@ def step(w, watched, loose_all, ready, fired):
         if code != SOUND:
             return code
     follow(w)
-    wanted = clock[EVERY] > 0.0 and asked(w, tally[NEXT]) == end and end < clock[END]
+    wanted = clock[EVERY] > 0.0 and asked(w, tally[NEXT], end) == end and end < clock[END]
     if wanted and not jump:
         tally[NEXT] += 1
     if jump or watching or wanted or clock[EVERY] == 0.0 or end >= clock[END]:
@@ -407,6 +411,9 @@ def settle_here(w):
         new = word_of(w, i)
         if new != old[i] and new != OPEN and old[i] != OPEN:
             note(w, clock[T], i, old[i], new)
+    if code == SOUND and vector(w, AT.limits)[INSIDE] > 0.0:  # pieces begin behind the jump
+        code = here(w)
+        record_here(w, 0.0)
     keep(w)
     return code
 

@@ -17,6 +17,7 @@ from dalembert.simulate.limits import (
     SAME_INSTANT,
     SHRINK,
 )
+from dalembert.simulate.samples import point_inside
 from dalembert.simulate.steppers.explicit_loops import (
     ALLOWED,
     ASKED,
@@ -62,12 +63,17 @@ from dalembert.simulate.steppers.explicit_loops import (
 from dalembert.simulate.steppers.inside_loops import HIGH, LOW, UNRESOLVED, crosses, fit_stages
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Samples of the explicit loop: at the ends of steps, or at equal times by shorter steps of full order.
+# Samples of the explicit loop: at the ends of steps, at equal times or inside of steps by shorter ones of full order.
 
 
 @inner
-def asked_time(limits, k):
-    """Return the time of sample k, start + k every; what misses the end of the run by rounding is the end."""
+def asked_time(limits, clock, k, end):
+    """Return the time of sample k: start + k every; or of point k of the step to `end`.
+
+    What misses the end of the run by rounding is the end.
+    """
+    if limits.inside > 0:
+        return clock[T] + point_inside(k, limits.inside) * (end - clock[T]) if k <= limits.inside else end
     t = limits.start + k * limits.every
     return limits.end if abs(t - limits.end) <= SAME_INSTANT * max(abs(limits.start), abs(limits.end)) else t
 
@@ -91,7 +97,7 @@ def asked_samples(work, tables, pair, now, clock, counts, limits, samples, end):
     """Write the samples asked for strictly inside a step to `end`, each by a shorter step of full order."""
     strict = limits.fixed > 0.0
     while True:
-        t = asked_time(limits, counts[ASKED] + 1)
+        t = asked_time(limits, clock, counts[ASKED] + 1, end)
         inside = t - clock[T]
         if t >= end:
             return FINE
@@ -132,10 +138,12 @@ def _at(work, tables, now, t, clock):
 
 
 @steady
-def sample_end(work, samples, now, counts, limits, h, end, event):
+def sample_end(work, samples, now, clock, counts, limits, h, end, event):
     """Write the end of a step where it is wanted: at every step, at a time that was asked for, at an event."""
-    if limits.every > 0.0:
-        asked = asked_time(limits, counts[ASKED] + 1) == end
+    if limits.inside > 0:
+        counts[ASKED] = 0
+    elif limits.every > 0.0:
+        asked = asked_time(limits, clock, counts[ASKED] + 1, end) == end
         if not (asked or event) and end < limits.end:
             return
         counts[ASKED] += 1 if asked else 0
@@ -377,7 +385,7 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, node
             note_wide(clock, counts, end, ratio)
         if signs.size and event_inside(work, tables, pair, now, clock, counts, nodes, signs, h, end):
             return EVENT
-        if limits.every > 0.0:
+        if limits.every > 0.0 or limits.inside > 0:
             code = sample_inside(work, tables, pair, now, clock, counts, limits, samples, end)
             if code != FINE:
                 put(signs, nodes.before)
@@ -392,5 +400,5 @@ def advance(work, tables, pair, now, clock, counts, limits, samples, signs, node
         code = accept(work, tables, now, clock, counts, end)
         if code != FINE:
             return code
-        sample_end(work, samples, now, counts, limits, h, end, False)
+        sample_end(work, samples, now, clock, counts, limits, h, end, False)
     return DONE

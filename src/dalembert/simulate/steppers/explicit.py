@@ -154,7 +154,7 @@ class Explicit:
         )  # fmt: skip
         s = session.settings
         self.limits = at.StepLimits(
-            s.rtol, s.atol, s.step or 0.0, s.largest_step, s.every or 0.0, s.start, s.end, LARGEST_TURN,
+            s.rtol, s.atol, s.step or 0.0, s.largest_step, s.every or 0.0, s.inside, s.start, s.end, LARGEST_TURN,
             scale_places(self.m), np.array(rotation_places(self.m), np.int64),
         )  # fmt: skip
 
@@ -174,6 +174,9 @@ class Explicit:
             for stop in [end for end in ends if end > self.clock[at.T]]:
                 if fresh or self.clock[at.STOP] != stop:
                     self._segment(stop)
+                    if not fresh and self.limits.inside:  # pieces begin behind the jump
+                        self.work.q[:] = self.now.q
+                        self.write(0.0)
                 if fresh:
                     self._first()
                     fresh = False
@@ -194,12 +197,12 @@ class Explicit:
             s.say_unresolved(int(self.nodes.counts[UNRESOLVED]))
 
     def _segment(self, stop: float) -> None:
-        """Begin a segment without jumps: K[0] sees the new piece of every table."""
+        """Begin a segment without jumps: K[0] sees the new piece of every table, and functions behind the jump."""
         begin = float(self.clock[at.T])
         self.clock[at.BEGIN] = np.nextafter(begin, stop) if begin in self.session.stops else begin
         self.clock[at.STOP] = stop
         self.clock[at.ORIGIN], self.counts[at.FIXED] = self.clock[at.T], 0
-        self.careful(begin_at, self.work, self.tables, self.now, self.clock[at.T], self.clock[at.T], stop)
+        self.begin()
 
     def _first(self) -> None:
         """Write the initial state, choose the first step, note the signs of the events."""

@@ -148,7 +148,7 @@ def _go(stepper: Explicit, h: float, event: bool) -> bool:
     """Move to the end of a step that is in `work`, with the samples on the way; say whether that went well."""
     s, end = stepper, stepper.clock[at.T] + h
     arguments = (s.work, s.tables, s.pair, s.now, s.clock, s.counts, s.limits, s.samples, end)
-    code = sample_inside(*arguments) if s.limits.every > 0.0 else FINE
+    code = sample_inside(*arguments) if s.limits.every > 0.0 or s.limits.inside > 0 else FINE
     while code == at.FULL:
         s._flush()
         code = sample_inside(*arguments)
@@ -164,7 +164,7 @@ def _go(stepper: Explicit, h: float, event: bool) -> bool:
     s.clock[at.ORIGIN], s.counts[at.FIXED] = end, 0
     if s.counts[at.SAMPLES] >= s.samples.t.size:
         s._flush()
-    sample_end(s.work, s.samples, s.now, s.counts, s.limits, h, end, event)
+    sample_end(s.work, s.samples, s.now, s.clock, s.counts, s.limits, h, end, event)
     return True
 
 

@@ -40,6 +40,7 @@ class StepLimits(NamedTuple):
     fixed: float  # 0: adaptive
     largest: float
     every: float  # 0: every step is a sample
+    inside: int  # samples inside of every step
     start: float
     end: float
     turn: float

@@ -40,7 +40,7 @@ from dalembert.simulate.limits import (
     WHOLE_STEPS,
 )
 from dalembert.simulate.runge_kutta import METHODS, RADAU_A, RADAU_C, method_of
-from dalembert.simulate.samples import asked_time, refuse_breaks_between_steps
+from dalembert.simulate.samples import asked_time, point_inside, refuse_breaks_between_steps
 from dalembert.simulate.session import Session
 from dalembert.status import Status
 from dalembert.types import Array
@@ -145,6 +145,8 @@ class SchemeRun:
         stuck = self.stuck
         while s.every is not None and (t := asked_time(s.start, s.end, s.every, self.next)) < target:
             self._between(t, k)
+        for j in range(1, s.inside + 1):
+            self._between(self.t + point_inside(j, s.inside) * h, k)
         mode, creeps = self._modes(y, target, stuck), self.resolver == "regularised"
         self.t, self.y, self.last = target, y if creeps else self._put_back(y, target, mode), h
         session.steps += 1

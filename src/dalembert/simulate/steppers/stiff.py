@@ -334,7 +334,8 @@ class Stiff:
     def _hand_over(self, result: Any) -> None:
         """Turn the tableau's unknowns into samples, events and a point from which the run goes on."""
         s, n, calls = self.session, self.m.nv, self.calls
-        mesh = result.sol.t
+        mesh, inside = result.sol.t, s.settings.inside
+        result = result.inside_steps(inside) if inside else result
         unknown = np.full((result.t.size, len(self.m.names)), np.nan)
         multipliers = calls.read(mesh[-1], lambda: _multipliers(self.system, result), unknown)
         accelerations = calls.read(mesh[-1], lambda: result.accelerations, result.rates[n : 2 * n].T)
@@ -377,11 +378,13 @@ class Stiff:
             s.events.append(EventRecord(t, s.watches[k].name, k, "", way))
             if s.status == "event" and s.ends_with(k):
                 s.message = f"ended by {s.watches[k].name!r} at t = {t:.12g} s"
-        if not zeros:
+        if not zeros or s.settings.inside:  # there samples are those of steps and points inside
             return
         states = np.array([x for _, _, x in sorted(zeros, key=lambda zero: zero[:2])])
         times = np.array(sorted(t for t, _, _ in zeros))
         new = ~np.isin(times, rows["t"])
+        if not new.any():
+            return
         extra = _solved(self.session, self.system, times[new], states[new])
         order = np.argsort(np.concatenate([rows["t"], times[new]]), kind="stable")
         for name in rows:
