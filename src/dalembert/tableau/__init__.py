@@ -1,5 +1,6 @@
 """The sparse tableau: structure, solvability before numbers, generated elimination (seed 003)."""
 
+from dalembert.tableau.circuit import Circuit, connect
 from dalembert.tableau.elimination.elimination import Elimination, eliminate
 from dalembert.tableau.elimination.engines import ENGINES, LinearSolution, SolveCounts
 from dalembert.tableau.elimination.plan import Plan, make_plan
@@ -21,6 +22,7 @@ from dalembert.tableau.tableau import Tableau
 __all__ = [
     "ENGINES",
     "GRANULARITIES",
+    "Circuit",
     "DiracStructure",
     "ElementAssembly",
     "Elimination",
@@ -34,6 +36,7 @@ __all__ = [
     "Structure",
     "Tableau",
     "body_positions",
+    "connect",
     "connection_split",
     "coordinates",
     "eliminate",
