@@ -56,7 +56,7 @@ if TYPE_CHECKING:
 
 
 def make_forward(
-    mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64"
+    mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype: str = "float64", massless: str = "refuse"
 ) -> LoopedFunction:
     """q, v, tau, t -> acceleration, multipliers, status."""
     refuse_route(mechanism, route)

@@ -220,6 +220,7 @@ class SimulateTable(SceneTable, frozen=True):
     max_step: Number | None = None
     every: Number | None = None
     friction: bool = True
+    massless: Literal["hold"] | None = None
     options: dict[str, bool | int | float | str] = {}
 
 

@@ -508,7 +508,7 @@ class Scene:
             words = ("duration", "rtol", "atol", "step", "max_step", "every")
             numbers = {key: None if (x := getattr(table, key)) is None else self._number(x) for key in words}
             options = {"q": q, "v": v, "t": self._number(table.start), "method": table.method, **numbers}
-        options |= {"friction": table.friction, **table.options}
+        options |= {"friction": table.friction, "massless": table.massless, **table.options}
         for key, value in (("force", self.force), ("contacts", self.contacts), ("events", self.events)):
             if value:
                 options[key] = value

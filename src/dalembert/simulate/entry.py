@@ -58,6 +58,7 @@ def simulate(
     max_step: float | None = None,
     every: float | None = None,
     breaks: Any = None,
+    massless: Any = None,
     event_tolerance: float = 1e-14,
     on_step: Callable[..., Any] | None = None,
     file: Any = None,
@@ -111,6 +112,10 @@ def simulate(
     breaks
         Times at which forces or their rates jump: steps end there, and forces take their limits from within. Tables
         declare theirs, a Python function by its attribute `breaks`.
+    massless
+        Of a mechanism: what limbs without mass do while nothing holds them, "hold" or laws (`with_massless`). With
+        contacts they are found whenever a foot lets go, and held by default; without, they must be asked for. Their
+        velocities at the start are those of their laws.
     event_tolerance
         Tolerance of an event within its step, seconds.
     on_step
@@ -131,7 +136,8 @@ def simulate(
     arguments: dict[str, Any] = {
         "t": t, "force": force, "contacts": contacts, "friction": friction, "known": known, "events": events,
         "method": method, "rtol": rtol, "atol": atol, "step": step, "max_step": max_step, "every": every,
-        "breaks": breaks, "event_tolerance": event_tolerance, "on_step": on_step, "file": file, "progress": progress,
+        "breaks": breaks, "massless": massless, "event_tolerance": event_tolerance, "on_step": on_step, "file": file,
+        "progress": progress,
     }  # fmt: skip
     kind = kind_of(system)
     if isinstance(q, str) or is_mechanism(system):  # others know their names in time alone
@@ -140,6 +146,8 @@ def simulate(
     if kind == "implicit" or known is not None:
         from dalembert.simulate.implicit import simulate_implicit
 
+        if massless is not None:
+            system, arguments["massless"] = _with_massless(system, massless), None
         run = simulate_implicit(system, duration, q, v, arguments, dict(options))
         return replace(run, given={"duration": duration, "q": q, "v": v} | arguments | options)
     _from_event_to_event(system, arguments, options)
@@ -254,6 +262,9 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     refuse_too_many(numbers["duration"], numbers["every"])
     if not (given["progress"] is None or isinstance(given["progress"], bool | np.bool_)):
         raise ModelError(f"progress={given['progress']!r} must be True, False or None")
+    massless = given.get("massless")
+    if massless is not None and contacts is None:
+        system = _with_massless(system, massless)
     moving = _in_time(system)
     if contacts is not None and moving is not system:
         raise ModelError("contacts= are those of a Mechanism; a Lagrangian has friction= and unilateral=")
@@ -281,6 +292,8 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     watches_of_run, function, callables = watches(moving, given["events"])
     session = Session(moving, settings, law, q, v, watches_of_run, function, callables, on_step)
     session.extra |= {"contacts": contacts, "options": options}
+    if massless is not None and contacts is not None:
+        session.extra["massless"] = massless
     acts = friction and METHODS[chosen].contacts
     session.ignored = [effect for effect in ignored if effect.kind != FRICTION or not acts]
     return session
@@ -427,6 +440,7 @@ def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Arra
         refuse_turning_rows(system)
     if not system.names:
         return q, v
+    v = _led(system, q, v, t)
     held = np.array(system.holonomic, dtype=bool)
     names, sizes = np.array(system.names, dtype=object), system.row_sizes
     phi = np.asarray(system.constraint(q, t))
@@ -436,6 +450,25 @@ def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Arra
     sizes = np.maximum(sizes, np.abs(np.asarray(system.jacobian(q, t))) @ np.abs(v))
     _refuse(rate, sizes, names, "v", lambda: VELOCITY_ADVICE)
     return q, system.project(q, v, t)[1] if np.abs(rate / sizes).max(initial=0.0) > ON_MANIFOLD else v
+
+
+def _with_massless(system: Any, law: Any) -> Any:
+    """Return a system whose limbs without mass have a law."""
+    if not hasattr(system, "with_massless"):
+        raise UnsupportedError(
+            f"massless= is of a Mechanism or a Lagrangian; what of a {type(system).__name__} has no mass needs rows of "
+            "its own: rows= and drift= for what it is to do"
+        )
+    return system.with_massless(law)
+
+
+def _led(system: Any, q: Array, v: Array, t: float) -> Array:
+    """Return velocities with those of limbs without mass as their laws say; no energy changes with them."""
+    if not getattr(system, "massless_rows", ()):
+        return v
+    from dalembert.model.mechanism.limbs import led
+
+    return led(system, q, v, t)
 
 
 def refuse_negative_mass(system: Any, q: Array, v: Array, t: float) -> None:

@@ -52,7 +52,7 @@ REQUESTS = (
         "forward",
         _later("forward"),
         "q, v, tau, t -> acceleration, multipliers (m,), status (1,)",
-        {"route": "auto", "metric": None, "dtype": "float64"},
+        {"route": "auto", "metric": None, "dtype": "float64", "massless": "refuse"},
         _routes("forward"),
     ),
     Request("aba", _later("aba"), "q, v, tau -> a: the same by the articulated-body algorithm, couplings left out"),

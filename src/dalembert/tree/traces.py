@@ -59,8 +59,11 @@ def traced(
     return ca.Function(name, symbols, shapes, names, list(outputs))
 
 
-def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
-    """Return q, v, tau, t -> acceleration, multipliers, status by a route, or whichever is shortest."""
+def trace_forward(mechanism: Mechanism, route: str, metric: Any, dtype: str, massless: str = "refuse") -> ca.Function:
+    """Return q, v, tau, t -> acceleration, multipliers, status by a route, or whichever is shortest.
+
+    Rows of limbs without mass are the mechanism's by now (`with_massless`), whatever `massless` says.
+    """
     if mechanism.names:
         from dalembert.tree.block import constrained
 

@@ -146,13 +146,13 @@ class _Place(NamedTuple):
 def conditioning_of(e: Expressions, symbols: Symbols, parameters: Parameters) -> Conditioning:
     """Return what M and A ask for at `PROBES` random states, which meet the constraints where that can be."""
     n, m = e.mass.shape[0], e.jacobian.shape[0]
-    places = list(islice(_places(e, symbols, parameters), PROBES))
+    places = list(islice(probed_places(e, symbols, parameters), PROBES))
     if not places:  # no numbers anywhere: every sample will have to prove itself
         return Conditioning(True, (1.0,) * n, (1.0,) * m, (0.0,) * m, (False,) * m, ((),) * m)
     return probe(np.array([place.M for place in places]), np.array([place.A for place in places]))
 
 
-def _places(e: Expressions, symbols: Symbols, parameters: Parameters) -> Iterator[_Place]:
+def probed_places(e: Expressions, symbols: Symbols, parameters: Parameters) -> Iterator[_Place]:
     """Yield states that meet the constraints; where none is found, states as they come."""
     rng = np.random.default_rng(0)
     values = _values(parameters, rng)

@@ -188,6 +188,16 @@ class Lagrangian:
         other.parameters = self.parameters.with_defaults(values)
         return other
 
+    def with_massless(self, law: Any = "hold") -> Lagrangian:
+        """Return the system in which motions without mass that nothing holds have dynamics of their own.
+
+        As `Mechanism.with_massless`: `law` is "hold", or a dict of coordinates with velocities, numbers or expressions
+        of q, t and parameters. Rows "massless <coordinate>" at velocity level come last.
+        """
+        from dalembert.model.lagrangian.limbs import with_massless
+
+        return with_massless(self, law)
+
     def mass_matrix(self, q: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch n n"]:
         """Return M = d2T/dv2, (n, n)."""
         return States.of(self, q=q, t=t, parameters=parameters).matrix("mass_matrix")

@@ -24,6 +24,10 @@ KERNEL_OPTIONS = ("backend", "dtype", "threads", "width")
 
 def compiled(mechanism: Mechanism, what: str, options: Mapping[str, Any]) -> Kernel:
     """Return the kernel of a request, the same object when asked again."""
+    massless = options.get("massless", "refuse")
+    if what == "forward" and not (isinstance(massless, str) and massless == "refuse"):
+        rest = {name: value for name, value in options.items() if name != "massless"}
+        return compiled(mechanism.with_massless(massless), what, rest)
     options = {name: plain(value) for name, value in options.items()}
     key = (what, *sorted(options.items(), key=lambda option: option[0]))
     refuse_unhashable(key)

@@ -342,6 +342,7 @@ class Mechanism:
             "delassus", "mass_matrix", "coriolis_matrix", "bias", "gravity",
             "kinematics", "jacobian", "energy", "center_of_mass", ...
         options
+            `massless` of "forward": "hold" or laws, as in `with_massless`;
             `frame` (a name) and `reference` ("local", "world", "local_world_aligned") where the request has a frame;
             `backend`, `dtype`, `threads`, `width` go to `Kernel`.
 
@@ -359,7 +360,7 @@ class Mechanism:
         """
         return route_table(self, what)
 
-    def forward(self, q: Any, v: Any, force: Any = None, t: Any = 0.0) -> Solution:
+    def forward(self, q: Any, v: Any, force: Any = None, t: Any = 0.0, massless: Any = "refuse") -> Solution:
         """Return accelerations (..., nv) and multipliers (..., m) under the joint forces `force` (..., nv).
 
         One state or a batch in compiled code, each sample with a status (`da.Status`); samples that the code declines
@@ -367,9 +368,14 @@ class Mechanism:
         mimic joint is one). Where a state has no answer (a massless motion that nothing holds, contradicting rows,
         numbers beyond the range of doubles) its status says so and its numbers are NaN; `diagnose` names the motion.
 
+        `massless="hold"`, or a dict of laws, gives limbs that have no mass, and that nothing holds, dynamics of their
+        own; see `with_massless`. Their rows come last, and the status is `HELD`.
+
         `acceleration, multipliers, status = mechanism.forward(...)` unpacks it.
         """
-        return solve.forward(self, q, v, force, t)
+        if isinstance(massless, str) and massless == "refuse":
+            return solve.forward(self, q, v, force, t)
+        return solve.forward(self.with_massless(massless), q, v, force, t, hold=True)
 
     def inverse(self, q: Any, v: Any, a: Any, t: Any = 0.0, actuated: Any = None) -> InverseDynamics:
         """Return the joint forces tau (nv,) that cause the acceleration a (nv,), multipliers (m,) and status.
@@ -503,6 +509,25 @@ class Mechanism:
         """Return linear and angular momentum about the centre of mass, world axes, (6,)."""
         return calls.call(self, "momentum", q, v)
 
+    # --- limbs without mass ---------------------------------------------------------------------------------------
+
+    def with_massless(self, law: Any = "hold") -> Mechanism:
+        """Return the mechanism in which motions without mass that nothing holds have dynamics of their own.
+
+        Each is a coordinate, named "massless <coordinate>" among the rows, whose velocity is that of its law; the rest
+        moves as if the limb were not there (seed 000, after eq. 35). Forces on the limb are borne by these rows.
+
+        Parameters
+        ----------
+        law
+            "hold", or a dict of coordinates: a velocity, or a function of the mechanism in motion that returns one as a
+            CasADi expression of place and time, `{"knee": lambda k: -20 * (k.coordinate("knee") - 0.3)}` (a spring of
+            stiffness 20 c beside a damper c). Free motions that are not named are held.
+        """
+        from dalembert.model.mechanism.limbs import with_massless
+
+        return with_massless(self, law)
+
     # --- constraint rows ----------------------------------------------------------------------------------------
 
     def constrain(self, *constraints: Constraint) -> Mechanism:
@@ -511,6 +536,11 @@ class Mechanism:
         Names of rows must be unique: a second constraint on the same frames needs a `name`.
         """
         return constraint_rows.constrained(self, constraints)
+
+    @cached_property
+    def massless_rows(self) -> tuple[str, ...]:
+        """Names of the rows that give limbs without mass dynamics of their own (`with_massless`)."""
+        return tuple(row.label for row in self.constraints if row.kind == "massless limb")
 
     @cached_property
     def all_constraints(self) -> tuple[Constraint, ...]:

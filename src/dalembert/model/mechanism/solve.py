@@ -163,8 +163,12 @@ def _square(metric: Any) -> Array | None:
 # Forward dynamics: compiled code first.
 
 
-def forward(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any) -> Solution:
-    """Return accelerations, multipliers and a status per sample; `KKT` decides what the kernel declines or contests."""
+def forward(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any, hold: bool = False) -> Solution:
+    """Return accelerations, multipliers and a status per sample; `KKT` decides what the kernel declines or contests.
+
+    With `hold` what has no mass and is free at single configurations is held there.
+    """
+    from dalembert.kkt import Status
     from dalembert.kkt.solution import compiled_solution
 
     q = on_manifold(mechanism, q)
@@ -185,8 +189,23 @@ def forward(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any) -> Solutio
 
     if np.any(unsolved):
         a[unsolved], lam[unsolved], status[unsolved] = _by_kkt(mechanism, *samples(np.flatnonzero(unsolved)))
+    if hold:
+        _hold(mechanism, a, lam, status, samples)
+    if mechanism.massless_rows:
+        status[(status == Status.UNIQUE) | (status == Status.REDUNDANT)] = Status.HELD
     system: Any = mechanism  # a protocol's property is not met by a cached one, says the checker
     return compiled_solution(system, a, lam, status, terms, lambda index: mechanism.solve(*samples(index)))
+
+
+def _hold(mechanism: Mechanism, a: Array, lam: Array, status: Array, samples: Any) -> None:
+    """Hold what has no mass and is free at single configurations, such as that of a straight leg."""
+    from dalembert.kkt import Status
+
+    for i in np.flatnonzero(status == Status.MASSLESS):
+        q, v, force, t = (x[0] for x in samples(np.array([i])))
+        alone = solve(mechanism, q, v, force, t, None, {"massless": "hold"})
+        at = np.unravel_index(i, status.shape)
+        a[at], lam[at], status[at] = alone.acceleration, alone.multipliers, int(np.asarray(alone.status))
 
 
 def _with_rows(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) -> tuple[Array, Array, Array, Array]:

@@ -264,6 +264,7 @@ def decided(w):
     acceleration, force, bias = vector(w, AT.acceleration), vector(w, AT.force), vector(w, AT.bias)
     drift, shift, cone_r = vector(w, AT.drift), vector(w, AT.shift), vector(w, AT.cone_r)
     load, powers = vector(w, AT.load), vector(w, AT.powers)
+    held, limb_rate = matrix(w, AT.held_rows), vector(w, AT.limb_rate)
     n, m = M.shape[0], A.shape[0]
     set_directions(w)
     rows, stiff = np.zeros(m + n, np.int64), np.zeros(W.shape[0])
@@ -286,7 +287,7 @@ def decided(w):
             for j in range(n):
                 free[j] -= stiff[row] * W[row, j] * shift[row]
     for o in range(count):
-        free[n + o] = -drift[rows[o]] if rows[o] < m else 0.0
+        free[n + o] = -drift[rows[o]] if rows[o] < m else dot(held[rows[o] - m - W.shape[0]], limb_rate)
     substitute(factors, n + count, pivot, free)
     X = np.zeros((p, n + count))
     H = np.zeros((p, n))

@@ -48,9 +48,12 @@ from dalembert.types import Array
 if TYPE_CHECKING:
     from dalembert.model.mechanism.ranks import GenericRank
 
-OUTPUTS = ("M", "bias", "A", "drift", "phi", "psi", "gaps", "W", "u", "shift", "load", "axes", "applied", "balls")
+OUTPUTS = (
+    "M", "bias", "A", "drift", "phi", "psi", "gaps", "W", "u", "shift", "load", "axes", "applied", "balls", "limb",
+    "limb_rate",
+)  # fmt: skip
 """What terms consist of, in the order of their memory; `applied` is the power of forces without a potential that `bias`
-holds."""
+holds, `limb` the velocities that limbs without mass take by their laws."""
 
 
 @dataclass(eq=False)
@@ -292,9 +295,13 @@ def rubbing_rows(mechanism: Any, contact: FrictionContact) -> RubbingRows:
 
 
 def mechanism_contacts(
-    mechanism: Any, pairs: tuple[ContactPair, ...], friction: bool, more: Sequence[FrictionContact] = ()
-) -> ContactSystem:
-    """Return a mechanism with pairs that may touch and, where wanted, the dry friction of its joints and of others."""
+    mechanism: Any, pairs: tuple[ContactPair, ...], friction: bool, more: Sequence[FrictionContact] = (),
+    massless: Any = "hold",
+) -> ContactSystem:  # fmt: skip
+    """Return a mechanism with pairs that may touch and, where wanted, the dry friction of its joints and of others.
+
+    `massless` is what limbs without mass do while nothing holds them: `Mechanism.with_massless`.
+    """
     contacts = [
         ContactData(
             pair.name, True, Dry(pair.friction), 0 if pair.ball is None else 2, restitution=pair.restitution,
@@ -317,10 +324,13 @@ def mechanism_contacts(
     key = (
         "simulate", mechanism.content(), "contact terms", repr([_described(pair) for pair in pairs]), repr(described)
     )  # fmt: skip
-    kernel = _kernel(key, lambda: trace_mechanism(mechanism, pairs, rubbing), mechanism.cacheable)
+    led = None if isinstance(massless, str) and massless == "hold" else mechanism.with_massless(massless)
+    cacheable = mechanism.cacheable and (led is None or led.cacheable)
+    key = (*key, *(() if led is None else ("massless", led.content())))
+    kernel = _kernel(key, lambda: trace_mechanism(mechanism, pairs, rubbing, led), cacheable)
     return ContactSystem(
         mechanism, mechanism.nq, mechanism.nv, tuple(mechanism.names), tuple(mechanism.holonomic), contacts, kernel,
-        vectors=False, axes=True, trace=lambda moving: trace_mechanism(moving, pairs, rubbing),
+        vectors=False, axes=True, trace=lambda moving: trace_mechanism(moving, pairs, rubbing, led),
     )  # fmt: skip
 
 
@@ -330,8 +340,10 @@ def _described(pair: ContactPair) -> tuple[Any, ...]:
     return pair.ball, ground, pair.other, pair.coordinate, pair.sign, pair.bound, isinstance(pair.ground, Heightfield)
 
 
-def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: list[RubbingRows]) -> ca.Function:
-    """Return q, v, t -> the terms of `OUTPUTS`, matrices by rows."""
+def trace_mechanism(
+    mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: list[RubbingRows], led: Any = None
+) -> ca.Function:
+    """Return q, v, t -> the terms of `OUTPUTS`, matrices by rows; `led` has rows for its limbs without mass."""
     n, m = mechanism.nv, len(mechanism.names)
     q, v, t = ca.SX.sym("q", mechanism.nq), ca.SX.sym("v", n), ca.SX.sym("t")
     outputs: dict[str, ca.SX] = {
@@ -372,6 +384,8 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: lis
             "shift": ca.vertcat(*drifts), "load": ca.SX(ca.DM(loads)),
             "axes": ca.vertcat(*[ca.vec(axis.T) for axis in axes]),
         }  # fmt: skip
+    if led is not None:
+        outputs |= _limbs(led, q, v, t)
     if balls:
         outputs["balls"] = ca.vertcat(*balls)
     symbols = {"q": q, "v": v, "t": t}
@@ -380,6 +394,14 @@ def trace_mechanism(mechanism: Any, pairs: tuple[ContactPair, ...], rubbing: lis
     return ca.Function(
         "contact_terms", list(symbols.values()), [ca.densify(e) for e in outputs.values()], list(symbols), list(outputs)
     )
+
+
+def _limbs(led: Any, q: ca.SX, v: ca.SX, t: ca.SX) -> dict[str, ca.SX]:
+    """Return the velocities of limbs without mass by their laws, and their rates: what their rows lack at rest."""
+    rows = [led.names.index(name) for name in led.massless_rows]
+    A = ca.reshape(_of(led, "constraint_jacobian")(q, t), len(led.names), led.nv)[rows, :]
+    rate, drift = _of(led, "constraint_velocity")(q, 0 * v, t)[rows], _of(led, "constraint_drift")(q, v, t)[rows]
+    return {"limb": -A.T @ rate, "limb_rate": -A.T @ drift}
 
 
 def _of(mechanism: Any, what: str, **options: Any) -> Callable[..., Any]:

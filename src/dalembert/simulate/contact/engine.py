@@ -275,6 +275,7 @@ class ContactEngine:
             "reactions": 3 * k, "contact_rate": 3 * k, "powers": 4, "right": size, "solution": size, "cone_g": p,
             "cone_mu": k, "cone_s": p, "cone_r": max(size, p), "missed": 1 + k, "matrix_K": (size, size),
             "factors": (size, size), "cone_G": (p, p), "sliding_unit": (k, 2), "held_rows": (n, n), "trouble": 3,
+            "limb": n, "limb_rate": n,
             "impulses": 3 * k, "row_impulses": m, "impact": len(CERTIFICATE),
         }  # fmt: skip
         whole = {
@@ -367,7 +368,7 @@ class ContactEngine:
         w = self.at
         arrays = (
             w.M, w.bias, w.A, w.drift, w.phi, w.psi, w.gaps, w.W, w.velocity, w.shift, w.load, w.axes, w.applied,
-            w.balls,
+            w.balls, w.limb, w.limb_rate,
         )  # fmt: skip
         return dict(zip(OUTPUTS, arrays, strict=True))
 

@@ -63,6 +63,8 @@ class EngineArrays(NamedTuple):
     limbs: int
     massless: int
     held_rows: int
+    limb: int
+    limb_rate: int
     trouble: int
     # the motion in it
     sliding_unit: int

@@ -14,7 +14,7 @@ from dalembert.friction.laws import laws
 from dalembert.kernel.array_loops import copy_to, dot, factor, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
-from dalembert.simulate.contact.engine_memory import AT, FRICTION_WORK, HEAT, LAWS, POWER
+from dalembert.simulate.contact.engine_memory import AT, FRICTION_WORK, HEAT, HELD, LAWS, POWER
 
 DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)
 """Laws of friction that loops know; `OTHER` ones are asked by a call."""
@@ -138,6 +138,14 @@ def set_rates(w):
     power, heat, friction = vector(w, AT.applied)[0], 0.0, 0.0
     for j in range(n):
         power += force[j] * v[j]
+    # what leads a limb without mass takes the power of the forces on it
+    held, bias = matrix(w, AT.held_rows), vector(w, AT.bias)
+    for b in range(whole(w, AT.mode_counts)[HELD]):
+        pull, along = 0.0, 0.0
+        for j in range(n):
+            pull += held[b, j] * (force[j] - bias[j])
+            along += held[b, j] * v[j]
+        power -= pull * along
     for row in range(W.shape[0]):
         total, speed = shift[row], 0.0
         for j in range(n):

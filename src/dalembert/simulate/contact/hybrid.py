@@ -52,8 +52,9 @@ def contact_system(session: Session) -> ContactSystem:
     if isinstance(system, Mechanism):
         shapes, rubbing = split_contacts(session.extra.get("contacts"))
         return mechanism_contacts(
-            system, pairs_of(system, shapes) if shapes else (), session.settings.friction, rubbing
-        )
+            system, pairs_of(system, shapes) if shapes else (), session.settings.friction, rubbing,
+            session.extra.get("massless") or "hold",
+        )  # fmt: skip
     if isinstance(system, LagrangianSystem):
         return lagrangian_contacts(system.given)
     return other_contacts(system.given)

@@ -43,7 +43,7 @@ def strike(w, taking, plastic, impulses, after):
     cone_G, W = matrix(w, AT.cone_G), matrix(w, AT.W)
     cone_g, missed, v = vector(w, AT.cone_g), vector(w, AT.missed), vector(w, AT.v)
     velocity, cone_r, restitution = vector(w, AT.velocity), vector(w, AT.cone_r), vector(w, AT.restitution)
-    poisson_ = flags(w, AT.poisson)
+    poisson_, held, limb = flags(w, AT.poisson), matrix(w, AT.held_rows), vector(w, AT.limb)
     powers, impact, row_impulses = vector(w, AT.powers), vector(w, AT.impact), vector(w, AT.row_impulses)
     calls = whole_matrix(w, AT.calls)
     n, m = M.shape[0], A.shape[0]
@@ -57,7 +57,7 @@ def strike(w, taking, plastic, impulses, after):
         for i in range(n):
             free[i] = dot(M[i], v)
         for o in range(count):
-            free[n + o] = dot(A[rows[o]], v) if rows[o] < m else 0.0
+            free[n + o] = dot(A[rows[o]], v) if rows[o] < m else dot(held[rows[o] - m - W.shape[0]], limb)
         substitute(factors, n + count, pivot, free)
     else:
         copy_to(free, v)

@@ -82,9 +82,10 @@ def hold(w, careful):
     load_row, tangents = whole(w, AT.load_row), whole(w, AT.tangents)
     matrix_K, factors, M = matrix(w, AT.matrix_K), matrix(w, AT.factors), matrix(w, AT.M)
     A, W, sliding_unit = matrix(w, AT.A), matrix(w, AT.W), matrix(w, AT.sliding_unit)
-    held, powers = matrix(w, AT.held_rows), vector(w, AT.powers)
+    held, limb_rate, powers = matrix(w, AT.held_rows), vector(w, AT.limb_rate), vector(w, AT.powers)
     closed, gapped, slides = flags(w, AT.closed), flags(w, AT.gapped), flags(w, AT.slides)
     n, m = M.shape[0], A.shape[0]
+    first_held = m + W.shape[0]
     count = mode_counts[KEPT_ROWS] + hold_limbs(w)
     size = n + count
     K, right, x = matrix_K, right_, solution
@@ -94,7 +95,10 @@ def hold(w, careful):
             K[i, j] = M[i, j]
     for p in range(count):
         row = kept[p]
-        right[n + p] = -drift[row] if row < m else (-shift[row - m] if row < m + W.shape[0] else 0.0)
+        if row < m:
+            right[n + p] = -drift[row]
+        else:
+            right[n + p] = -shift[row - m] if row < first_held else dot(held[row - first_held], limb_rate)
         for j in range(n):
             value = entry(A, W, held, row, j)
             K[n + p, j] = value

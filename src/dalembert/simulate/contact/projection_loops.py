@@ -83,7 +83,7 @@ def move_onto(w, t):
     M, A, W = matrix(w, AT.M), matrix(w, AT.A), matrix(w, AT.W)
     calls = whole_matrix(w, AT.calls)
     n, m = M.shape[0], A.shape[0]
-    limbs, held = whole(w, AT.limbs)[0], matrix(w, AT.held_rows)
+    limbs, held, limb = whole(w, AT.limbs)[0], matrix(w, AT.held_rows), vector(w, AT.limb)
     if mode_counts[KEPT_ROWS] == 0 and not limbs:
         return SOUND
     rows, missing = np.zeros(m + W.shape[0] + 2 * n, np.int64), np.zeros(m + W.shape[0] + 2 * n)
@@ -124,7 +124,7 @@ def move_onto(w, t):
             worst = max(worst, abs(missing[p]))
         if limbs:
             for j in range(free_motions(w, kept, count)):
-                rows[count], missing[count] = m + W.shape[0] + j, dot(held[j], v)
+                rows[count], missing[count] = m + W.shape[0] + j, dot(held[j], v) - dot(held[j], limb)
                 worst = max(worst, abs(missing[count]))
                 count += 1
         if worst == 0.0:

@@ -258,7 +258,10 @@ def with_limbs(w, rows, count, taking, impulses, stiff):
         trace += M[j, j]
     for row in range(stiff.size):
         stiff[row] *= trace / n / largest if largest > 0.0 else 0.0
-    free = free_motions(w, fixing, fixed) if impulses else free_motions(w, kept, mode_counts[KEPT_ROWS])
+    if impulses:
+        free = free_motions(w, fixing, fixed)
+    else:
+        free = mode_counts[HELD] = free_motions(w, kept, mode_counts[KEPT_ROWS])
     for j in range(free):
         rows[count] = m + W.shape[0] + j
         count += 1

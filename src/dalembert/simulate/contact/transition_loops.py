@@ -195,7 +195,7 @@ def stays_down(w, goes, needed):
     """Take those out of `goes` whose massless limbs, let go and held, would sink; return how it ended."""
     closed, massless = flags(w, AT.closed), flags(w, AT.massless)
     v, trouble = vector(w, AT.v), vector(w, AT.trouble)
-    W, held = matrix(w, AT.W), matrix(w, AT.held_rows)
+    W, held, limb = matrix(w, AT.W), matrix(w, AT.held_rows), vector(w, AT.limb)
     kept, mode_counts = whole(w, AT.kept), whole(w, AT.mode_counts)
     if whole(w, AT.limbs)[0] == 0:
         return SOUND
@@ -208,7 +208,7 @@ def stays_down(w, goes, needed):
     count = free_motions(w, kept, mode_counts[KEPT_ROWS])
     left, code = v.copy(), SOUND
     for b in range(count):
-        along = dot(held[b], v)
+        along = dot(held[b], v) - dot(held[b], limb)
         for j in range(v.size):
             left[j] -= along * held[b, j]
     for i in range(closed.size):

@@ -38,12 +38,13 @@ def known_classes() -> dict[str, type]:
     from dalembert.friction.laws.laws import LAWS
     from dalembert.model.constraints import KINDS
     from dalembert.model.mechanism import inertia, parts, placement
+    from dalembert.model.mechanism.limbs import LimbRow
     from dalembert.model.mechanism.mechanism import Mechanism
     from dalembert.simulate.contact import CONTACT_CLASSES
     from dalembert.simulate.equations.signals import Table
 
     classes: list[type] = [Mechanism, inertia.Inertia, placement.Placement, Table, Event, *KINDS, *CONTACT_CLASSES]
-    classes += [*CONTACTS, BearingFriction, *LAWS]
+    classes += [*CONTACTS, BearingFriction, *LAWS, LimbRow]
     classes += [kind for kind in vars(parts).values() if isinstance(kind, type) and kind.__module__ == parts.__name__]
     return {kind.__name__: kind for kind in classes}
 
@@ -225,6 +226,7 @@ def describe(session: Session) -> dict[str, Any]:
         "events_asked": stored_text(events),
         "contacts": stored_text(session.extra.get("contacts")),
         "options": stored_text(session.extra.get("options", {})),
+        "massless": stored_text(session.extra.get("massless")),
         "q": as_text(session.q),
         "v": as_text(session.v),
         "notes": as_text([list(item) for item in session.ignored]),
@@ -278,6 +280,9 @@ def session_of(attributes: Any, given: dict[str, Any]) -> Session:
         "contacts": _optional(attributes, "contacts", given, missing), "options": from_text(attributes["options"]),
         "missing": missing,
     }  # fmt: skip
+    massless = _optional(attributes, "massless", given, missing) if "massless" in attributes else None
+    if massless is not None:
+        session.extra["massless"] = massless
     if "notes" in attributes:  # not in files of older versions
         session.ignored = [Ignored(*note) for note in from_text(attributes["notes"])]
     if "force" in missing:
@@ -318,7 +323,7 @@ def options_of(session: Session, changes: dict[str, Any]) -> dict[str, Any]:
         "contacts": session.extra.get("contacts"), "method": s.method, "rtol": s.rtol, "atol": s.atol, "step": s.step,
         "max_step": s.largest_step if s.largest_step < s.duration else None, "breaks": list(s.breaks),
         "every": s.every, "events": {watch.name: watch for watch in session.watches} or None,
-        "event_tolerance": s.event_tolerance, "friction": s.friction,
+        "event_tolerance": s.event_tolerance, "friction": s.friction, "massless": session.extra.get("massless"),
     }  # fmt: skip
     more = dict(session.extra.get("options", {}))
     if "method" in changes:

@@ -193,7 +193,7 @@ def forward(mechanism: Mechanism, route: str = "auto", metric: Any = None, dtype
 
 def forward_by(setting: Tracing, route: TreeRoute) -> ca.Function:
     """Return forward dynamics by one route."""
-    return solution(setting, "forward", FORWARD_INPUTS, forward_answer(setting, route))
+    return solution(setting, "forward", FORWARD_INPUTS, said_of_limbs(setting, forward_answer(setting, route)))
 
 
 FORWARD_INPUTS = ("q", "v", "tau", "t")
@@ -210,6 +210,15 @@ def forward_answer(setting: Tracing, route: TreeRoute) -> BlockAnswer:
     rows = setting.tree_rows
     answer = route.through_tree(setting, rows.forces).solve(setting.load, rows.c, inputs)
     return replace(answer, multipliers=rows.to_world(answer.multipliers))
+
+
+def said_of_limbs(setting: Tracing, answer: BlockAnswer) -> BlockAnswer:
+    """Return the answer with the status that limbs without mass are held, where rows do that."""
+    if not setting.mechanism.massless_rows:
+        return answer
+    status = ca.SX(answer.status)
+    solved = ca.logic_or(status == int(Status.UNIQUE), status == int(Status.REDUNDANT))
+    return replace(answer, status=ca.if_else(solved, int(Status.HELD), status))
 
 
 def block_solution(mechanism: Mechanism, route: str, metric: Any, dtype: str) -> ca.Function:
