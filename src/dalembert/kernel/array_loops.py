@@ -104,3 +104,45 @@ def substitute(K, size, pivot, x):
         for i in range(j + 1, size):
             total -= K[j, i] * x[i]
         x[j] = total / K[j, j]
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Cholesky's factors.
+
+
+@inner
+def factor_symmetric(K, L, size, shift):
+    """Write the lower factor of K + shift I = L L^T; return whether it is positive definite."""
+    for i in range(size):
+        for j in range(i + 1):
+            total = K[i, j]
+            for a in range(j):
+                total -= L[i, a] * L[j, a]
+            if i == j:
+                total += shift
+                if not total > 0.0:
+                    return False
+                L[i, i] = np.sqrt(total)
+            else:
+                L[i, j] = total / L[j, j]
+    return True
+
+
+@inner
+def substitute_lower(L, size, x):
+    """Overwrite x by L^-1 x."""
+    for i in range(size):
+        total = x[i]
+        for a in range(i):
+            total -= L[i, a] * x[a]
+        x[i] = total / L[i, i]
+
+
+@inner
+def substitute_upper(L, size, x):
+    """Overwrite x by L^-T x."""
+    for i in range(size - 1, -1, -1):
+        total = x[i]
+        for a in range(i + 1, size):
+            total -= L[a, i] * x[a]
+        x[i] = total / L[i, i]

@@ -355,6 +355,12 @@ ACCEPTED = 1e-8
 EVEN_SHARES = 1e-8
 """Part of the largest entry that makes the matrix of contacts that share their load regular."""
 
+AIM_IN_STEPS = 1e-11
+"""Residual of the contact laws, relative to the data, that time steps aim at."""
+
+CONTRADICTING_RATES = 1e-3
+"""Rows left out of a time step that miss by more than this part of the velocities they sum contradict the others."""
+
 REDUNDANT_RESIDUAL = 1e-9
 """A residual of the equations of constraints above this part of the data says that their rows are redundant."""
 

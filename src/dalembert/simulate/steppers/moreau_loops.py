@@ -1,4 +1,9 @@
-"""Moreau-Jean steps, compiled: gaps and rows of pairs, impulses, many steps in one call."""
+"""Steps of Moreau and Jean, compiled: factors, rows, impulses and positions of many steps in one call, no array made.
+
+Symbols as in `moreau.py`: M = L^T D L with the pattern of the tree (Featherstone 2008, table 6.3), a dense matrix being
+a chain; half(x) = D^-1/2 L^-T x, so that M^-1 = half^T half; Q = C^-1 half(A^T)^T rows that are orthonormal, C C^T =
+A M^-1 A^T; Y = half(W^T) - Q^T Q half(W^T) contact rows that the constraint rows leave free; G = Y Y^T.
+"""
 
 from __future__ import annotations
 
@@ -6,258 +11,36 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.kernel.loops import compiled, invoke
+from dalembert.friction.cones.turns import CONE, DISK, LINE, NORMAL, ConeWork, rows_of_kind, solve_laws
+from dalembert.kernel.array_loops import substitute_lower, substitute_upper
+from dalembert.kernel.loops import invoke, reordered_inner, steady
 from dalembert.kkt import Status
 from dalembert.kkt.limits import CERTAIN
-from dalembert.simulate.contact.impulse_loops import approaching, expansion, first_paradox, impulses_of, missed_laws
 from dalembert.simulate.contact.surface_loops import SLOTS, set_places, set_tangents
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.limits import (
     ACCEPTED,
+    AIM_IN_STEPS,
     BEHIND,
     CLOSED,
     CONTRADICTING_IMPULSES,
+    CONTRADICTING_RATES,
     DEEP,
     DEPENDENT_PIVOT,
+    NO_VELOCITY,
     PENETRATION,
     RESTING,
     ROUNDOFF,
     STEP_GAIN,
     STILL,
+    UNEXPLAINED_IMPULSE,
 )
 
-# ----------------------------------------------------------------------------------------------------------------------
-# Linear algebra and impulses of one time step, compiled: twins of `complementarity.py`.
-#
-# Symbols: M = L L^T; Z = M^-1 A^T, S = A Z; rows of A that depend on others are left out of S (their verdict is kept).
-
-
-@compiled
-def factor(M, L, kept):
-    """Write Cholesky's factor of M and which rows are independent; return how many, and the least part of a pivot.
-
-    That part of its diagonal entry, which elimination leaves of it, says how many digits cancel. Only rows that are
-    `kept` count.
-    """
-    n, rank, least = M.shape[0], 0, 1.0
-    for j in range(n):
-        total = M[j, j]
-        for i in range(j):
-            total -= L[j, i] * L[j, i] if kept[i] else 0.0
-        kept[j] = kept[j] and total > DEPENDENT_PIVOT * M[j, j]
-        if not kept[j]:
-            L[j:, j] = 0.0
-            continue
-        rank += 1
-        least = min(least, total / M[j, j])
-        L[j, j] = np.sqrt(total)
-        for k in range(j + 1, n):
-            total = M[k, j]
-            for i in range(j):
-                total -= L[k, i] * L[j, i]
-            L[k, j] = total / L[j, j]
-    return rank, least
-
-
-@compiled
-def choose(S, sizes, rank, kept):
-    """Keep `rank` rows by the largest pivots of S = A M^-1 A^T beside the sizes that rows of their constraint have.
-
-    What tilted axes leave of a row has next to no pivot, beside them. A negative rank is not known: all are kept.
-    """
-    m = S.shape[0]
-    if rank < 0 or rank >= m:
-        return
-    rest, kept[:] = S.copy(), False
-    for i in range(m):
-        for j in range(m):
-            rest[i, j] /= sizes[i] * sizes[j]
-    for _ in range(rank):
-        best, largest = -1, 0.0
-        for i in range(m):
-            if not kept[i] and rest[i, i] > largest:
-                best, largest = i, rest[i, i]
-        if best < 0:
-            return
-        kept[best] = True
-        column = rest[:, best].copy()
-        for i in range(m):
-            for j in range(m):
-                rest[i, j] -= column[i] * column[j] / largest
-
-
-@compiled
-def solve_in_place(L, kept, x):
-    """Overwrite x (n, k) by the solution of L L^T y = x; places that are not kept get zero."""
-    n = L.shape[0]
-    for j in range(n):
-        if not kept[j]:
-            x[j] = 0.0
-            continue
-        for i in range(j):
-            if L[j, i] != 0.0:
-                x[j] -= L[j, i] * x[i]
-        x[j] /= L[j, j]
-    for j in range(n - 1, -1, -1):
-        if not kept[j]:
-            continue
-        for i in range(j + 1, n):
-            if L[i, j] != 0.0:
-                x[j] -= L[i, j] * x[i]
-        x[j] /= L[j, j]
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Contact velocities that a time step leaves to the next one, compiled.
-#
-# Symbols: u contact velocity, n normal, r radius and omega angular velocity of a sphere; n' the normal of the new step:
-#
-#     u- = u - r omega x (n' - n)       the touching point moves on its sphere as the normal turns
-
-
-@compiled
-def meeting(w):
-    """Return contact velocities before the impulses: of contacts that were closed, as the last step left them.
-
-    Rows turn with their bodies from step to step, and velocities of free joints are those of their body axes: the new
-    rows would see what rolls as going up and down. What turns truly is the normal, and with it the touching point.
-    """
-    before = w.W @ w.v
-    for k in range(w.gaps.size):
-        if not w.closed[k] or not w.axes[k].any():
-            continue
-        u, s, n = w.left[k, :3], w.left[k, 3:6], w.axes[k, 0] - w.left[k, 6:]
-        x = u[0] - s[1] * n[2] + s[2] * n[1]
-        y = u[1] - s[2] * n[0] + s[0] * n[2]
-        z = u[2] - s[0] * n[1] + s[1] * n[0]
-        for i in range(3):
-            before[3 * k + i] = w.axes[k, i, 0] * x + w.axes[k, i, 1] * y + w.axes[k, i, 2] * z
-    return before
-
-
-@compiled
-def leave(w, pairs, u, v):
-    """Keep of every pair: contact velocity in world axes, r omega of its spheres, normal."""
-    n = v.size
-    for k in range(w.gaps.size):
-        w.left[k, :] = 0.0
-        for j in range(3):
-            for i in range(3):
-                w.left[k, j] += w.axes[k, i, j] * u[3 * k + i]
-            w.left[k, 6 + j] = w.axes[k, 0, j]
-            for side in range(2):
-                if pairs.radius[k, side] > 0.0:
-                    turning = w.frames[pairs.frame[k, side], DRIFT + (3 + j) * n : DRIFT + (4 + j) * n]
-                    w.left[k, 3 + j] += pairs.radius[k, side] * (turning @ v)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Gaps and rows of all pairs, compiled: twin of `geometry.Geometry` without what only accelerations need.
-#
-# Symbols: frames (F, 18 + 6 n) by rows R (9), p (3), two drifts (6), J (3 n), Jw (3 n) in world axes, as
-# `trace_contacts` has them; c centre of a sphere, n normal, W rows (3 k, nv) normal, tangent, tangent.
-
-
-PLANE, FIELD, SPHERES, LIMIT = range(4)
-"""Kinds of pairs."""
-
-DRIFT = 18
-"""Where the Jacobians begin in a frame's row."""
-
-
-class Pairs(NamedTuple):
-    """All pairs as arrays; what a kind does not have is zero."""
-
-    kind: np.ndarray
-    frame: np.ndarray  # (k, 2)
-    at: np.ndarray  # (k, 2, 3): centres in their frames
-    radius: np.ndarray  # (k, 2)
-    normal: np.ndarray  # (k, 3)
-    offset: np.ndarray
-    place: np.ndarray  # (k, 2): of a limited joint in q and v
-    sign: np.ndarray
-    bound: np.ndarray
-    field: np.ndarray  # (k, 5): where x, y, z begin in `heights`, and their sizes
-    slot: np.ndarray  # which place of a sphere on a heightfield
-    reach: np.ndarray  # how far its places are looked for
-    heights: np.ndarray
-    mu: np.ndarray
-    e: np.ndarray
-    poisson: np.ndarray
-
-
-@compiled
-def set_centre(frame, at, c, d):
-    """Write the arm d of a centre from its frame's origin, in world axes, and the centre c."""
-    for i in range(3):
-        d[i] = frame[3 * i] * at[0] + frame[3 * i + 1] * at[1] + frame[3 * i + 2] * at[2]
-        c[i] = frame[9 + i] + d[i]
-
-
-@compiled
-def add_point(frame, arm, sign, axes, rows):
-    """Add the rows of the velocity of the point at `arm` from the frame's origin, along the axes."""
-    n = rows.shape[1]
-    for j in range(n):
-        w0, w1, w2 = frame[DRIFT + 3 * n + j], frame[DRIFT + 4 * n + j], frame[DRIFT + 5 * n + j]
-        x = frame[DRIFT + j] + w1 * arm[2] - w2 * arm[1]
-        y = frame[DRIFT + n + j] + w2 * arm[0] - w0 * arm[2]
-        z = frame[DRIFT + 2 * n + j] + w0 * arm[1] - w1 * arm[0]
-        for i in range(3):
-            rows[i, j] += sign * (axes[i, 0] * x + axes[i, 1] * y + axes[i, 2] * z)
-
-
-@compiled
-def fill_pairs(pairs, frames, q, gaps, W, axes):
-    """Write gaps, rows and axes of all pairs."""
-    W[:, :] = 0.0
-    c1, d1, c2, d2, n = np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3), np.zeros(3)
-    away, normals, places = np.zeros(SLOTS), np.zeros((SLOTS, 3)), np.zeros((SLOTS, 3))
-    for k in range(pairs.kind.size):
-        kind, rows = pairs.kind[k], W[3 * k : 3 * k + 3]
-        # a joint limit: one coordinate, no tangents
-        if kind == LIMIT:
-            gaps[k] = pairs.sign[k] * (q[pairs.place[k, 0]] - pairs.bound[k])
-            rows[0, pairs.place[k, 1]] = pairs.sign[k]
-            axes[k] = np.eye(3)
-            continue
-        # the centre of the sphere, and the normal at its nearest point of a plane, a heightfield or a sphere
-        one = frames[pairs.frame[k, 0]]
-        set_centre(one, pairs.at[k, 0], c1, d1)
-        if kind == PLANE:
-            n[:] = pairs.normal[k]
-            gaps[k] = n[0] * c1[0] + n[1] * c1[1] + n[2] * c1[2] - pairs.offset[k] - pairs.radius[k, 0]
-        elif kind == FIELD:
-            if pairs.slot[k] == 0:
-                set_places(pairs.heights, pairs.field[k], c1, pairs.reach[k], away, normals, places)
-            gaps[k] = away[pairs.slot[k]] - pairs.radius[k, 0]
-            n[:] = normals[pairs.slot[k]]
-            if not n.any():  # nothing within reach
-                axes[k] = 0.0
-                continue
-        else:
-            set_centre(frames[pairs.frame[k, 1]], pairs.at[k, 1], c2, d2)
-            distance = np.sqrt((c1[0] - c2[0]) ** 2 + (c1[1] - c2[1]) ** 2 + (c1[2] - c2[2]) ** 2)
-            for i in range(3):
-                n[i] = (c1[i] - c2[i]) / distance if distance > 0.0 else (1.0 if i == 2 else 0.0)
-            gaps[k] = distance - pairs.radius[k, 0] - pairs.radius[k, 1]
-        # rows n, t_1, t_2 of the relative velocity where they touch
-        set_tangents(n, axes[k])
-        add_point(one, d1 - pairs.radius[k, 0] * n, 1.0, axes[k], rows)
-        if kind == SPHERES:
-            add_point(frames[pairs.frame[k, 1]], d2 + pairs.radius[k, 1] * n, -1.0, axes[k], rows)
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Steps of Moreau and Jean, compiled: as `moreau.py` has them, many in one call.
-#
-# Symbols as in `moreau.py`; y = v + h M^-1 (tau - bias), Z = M^-1 A^T, S = A Z, L multipliers' impulses.
-
-
-CONTACTS, ALONG, CLOSE, TAU = range(4)
+TERMS, BIAS, ALONG, CLOSE, TAU = range(5)
 """Rows of the table of calls; a Python function for joint forces is in row 6, as `signals.py` has it."""
-FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY, TRAPPED = range(6)
+
+FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY, TRAPPED, OPPOSED = range(7)
 """What became of a step."""
 
 COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED, PARADOXES, PARADOX, DEEP_STEPS, DEEP_PAIR, GAINS, UNCERTAIN = range(11)
@@ -277,335 +60,988 @@ IN_DOUBT = int(Status.ILL_CONDITIONED)
 CLOSING = 4
 """Newton's method on constraints ends after so many steps."""
 
+ROUNDS = 20
+"""Rounds in which contacts that impulses of others close join the problem, at most."""
+
 OPEN, STICK, SLIP = int(Mode.OPEN), int(Mode.STICK), int(Mode.SLIP)
 """Modes of samples, as compiled loops read them."""
 
 
-@compiled
-def move(w, base, scale, way):
-    """Write where `scale * way` leads from `base` into w.moved."""
-    w.base[:] = base
-    for j in range(way.size):
-        w.way[j] = scale * way[j]
-    invoke(w.calls[ALONG, 0], w.calls[ALONG, 1], w.calls[ALONG, 2])
+class ContactTable(NamedTuple):
+    """What contacts are, (k,) each; heightfields as `ContactSystem.field_arrays` has them, a ball for several slots."""
+
+    kind: np.ndarray
+    gapped: np.ndarray
+    mu: np.ndarray
+    limit: np.ndarray  # of friction without a normal, beside its load
+    e: np.ndarray
+    poisson: np.ndarray
+    ball: np.ndarray  # row of `balls` of a contact with a heightfield, -1 of others
+    place: np.ndarray  # which of the places at which a sphere touches a heightfield
+    radius: np.ndarray  # (balls,)
+    reach: np.ndarray  # (balls,)
+    field: np.ndarray  # (balls, 5)
+    heights: np.ndarray
+    path: np.ndarray  # (k, n) velocities that move a contact, rising, with all that carry them
+    size: np.ndarray  # (k,) how many
 
 
-@compiled
-def evaluate(w, pairs, tables, t, h):
+class StepWork(NamedTuple):
+    """Memory of one run: what the codes read and write, and where they are."""
+
+    calls: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    environment: np.ndarray  # t, failure, signals
+    time: np.ndarray  # (1,)
+    h: np.ndarray  # (1,)
+    tau: np.ndarray
+    base: np.ndarray
+    way: np.ndarray
+    moved: np.ndarray
+    middle: np.ndarray
+    speed: np.ndarray  # at which bias is taken
+    M: np.ndarray
+    bias: np.ndarray
+    A: np.ndarray
+    rate: np.ndarray  # (m,) of rows that move by themselves, at the end of the step
+    frames: np.ndarray  # of mechanisms with shapes: axes and poses
+    correction: np.ndarray
+    residual: np.ndarray
+    ancestors: np.ndarray  # (n, n) velocities before each on its way to the ground, rising
+    depth: np.ndarray  # (n,)
+    stiff: np.ndarray  # (1,) 1 where rows carry what has no mass
+    rho: np.ndarray  # (1,)
+    stiffened: np.ndarray  # (n, n)
+    L: np.ndarray
+    D: np.ndarray  # pivots, their inverses
+    root: np.ndarray
+    Q: np.ndarray
+    S: np.ndarray
+    C: np.ndarray
+    rest: np.ndarray
+    kept: np.ndarray
+    side: np.ndarray
+    lam: np.ndarray
+    row_sizes: np.ndarray  # (m,) that rows of their constraint have in the metric of the mass, where the rank is known
+    known_rank: np.ndarray  # (1,), -1 where it is not known
+    driven: np.ndarray  # (m,) rows that move by themselves
+    push: np.ndarray
+    half: np.ndarray
+    free: np.ndarray
+    new: np.ndarray
+    gaps: np.ndarray
+    W: np.ndarray
+    offset: np.ndarray  # (3 k,) what contact velocities have beside W v
+    load: np.ndarray
+    axes: np.ndarray
+    balls: np.ndarray
+    turns: np.ndarray  # (3 k, n) r omega of the spheres of a contact, of those whose normal may turn; else no rows
+    Y: np.ndarray
+    ready: np.ndarray  # (k,) whose rows of Y are of this step
+    distance: np.ndarray
+    normals: np.ndarray
+    places: np.ndarray
+    normal: np.ndarray
+    warm: np.ndarray  # impulses of the last step
+    closed: np.ndarray  # (k,) contacts that touch at the start of the step
+    left: np.ndarray  # (k, 9) contact velocity after the last step in world axes, r omega, normal
+    before: np.ndarray
+    after: np.ndarray
+    P: np.ndarray
+    missed: np.ndarray  # (k,) by how much the laws of contacts were missed in the last step, relative to the data
+    inside: np.ndarray  # (k,) contacts in the problem
+    active: np.ndarray
+    kinds: np.ndarray
+    first: np.ndarray
+    mu: np.ndarray
+    bound: np.ndarray
+    floor: np.ndarray
+    G: np.ndarray
+    g: np.ndarray
+    r: np.ndarray
+    more: np.ndarray
+    cones: ConeWork
+
+
+class StepSamples(NamedTuple):
+    """Rows of a block; the last ones as `record.CONTACT_FIELDS`."""
+
+    t: np.ndarray
+    q: np.ndarray
+    v: np.ndarray
+    acceleration: np.ndarray
+    multipliers: np.ndarray
+    work: np.ndarray
+    step: np.ndarray
+    heat: np.ndarray
+    contact_forces: np.ndarray
+    modes: np.ndarray
+    contact_status: np.ndarray
+    contact_residual: np.ndarray
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The mass matrix: its factor with the pattern of the tree, and half of its inverse.
+
+
+@reordered_inner
+def factor_mass(w):
+    """Write L, 1 / D and D^-1/2 of M, or of M + rho A^T A; return the least part of a pivot, or 0 where M is singular.
+
+    That part of its diagonal entry, which elimination leaves of it, says how many digits cancel.
+    """
+    n, M = w.D.size, w.M
+    if w.stiff[0] != 0.0:
+        stiffen(w)
+        M = w.stiffened
+    for k in range(n):
+        for a in range(w.depth[k]):
+            j = w.ancestors[k, a]
+            w.L[k, j] = M[k, j]
+        w.L[k, k] = M[k, k]
+    least = 1.0
+    for k in range(n - 1, -1, -1):
+        pivot = w.L[k, k]
+        if not pivot > DEPENDENT_PIVOT * M[k, k]:
+            return 0.0
+        least = min(least, pivot / M[k, k])
+        one = 1.0 / pivot
+        w.D[k] = one
+        w.root[k] = np.sqrt(one)
+        for a in range(w.depth[k] - 1, -1, -1):
+            i = w.ancestors[k, a]
+            ratio = w.L[k, i] * one
+            for b in range(a + 1):
+                j = w.ancestors[k, b]
+                w.L[i, j] -= ratio * w.L[k, j]
+            w.L[k, i] = ratio
+    return least
+
+
+@reordered_inner
+def stiffen(w):
+    """Write M + rho A^T A with rho of the size of the masses: definite where rows carry what has no mass."""
+    n, m = w.D.size, w.rate.size
+    trace, largest = 0.0, 0.0
+    for i in range(n):
+        trace += w.M[i, i]
+    for k in range(m):
+        size = 0.0
+        for i in range(n):
+            size += w.A[k, i] * w.A[k, i]
+        largest = max(largest, size)
+    w.rho[0] = trace / n / largest if largest > 0.0 else 0.0
+    for i in range(n):
+        for j in range(n):
+            total = 0.0
+            for k in range(m):
+                total += w.A[k, i] * w.A[k, j]
+            w.stiffened[i, j] = w.M[i, j] + w.rho[0] * total
+
+
+@reordered_inner
+def halve(w, x):
+    """Overwrite x by half(x) = D^-1/2 L^-T x."""
+    for i in range(w.D.size - 1, -1, -1):
+        s = x[i]
+        if s != 0.0:
+            for a in range(w.depth[i]):
+                j = w.ancestors[i, a]
+                x[j] -= w.L[i, j] * s
+        x[i] = s * w.root[i]
+
+
+@reordered_inner
+def halve_along(w, path, size, x):
+    """The same where x is zero but at the velocities path[:size]."""
+    for b in range(size - 1, -1, -1):
+        i = path[b]
+        s = x[i]
+        for a in range(w.depth[i]):
+            j = w.ancestors[i, a]
+            x[j] -= w.L[i, j] * s
+        x[i] = s * w.root[i]
+
+
+@reordered_inner
+def halve_back(w, x):
+    """Overwrite x by half^T x = L^-1 D^-1/2 x."""
+    for i in range(w.D.size):
+        s = x[i] * w.root[i]
+        for a in range(w.depth[i]):
+            j = w.ancestors[i, a]
+            s -= w.L[i, j] * x[j]
+        x[i] = s
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Constraint rows: those that are independent, orthonormal in the metric of the mass.
+
+
+@reordered_inner
+def choose_rows(w):
+    """Keep as many rows as the known rank by the largest pivots of S, beside the sizes that rows of their constraint have.
+
+    What tilted axes leave of a row has next to no pivot, beside them. Where no rank is known all are kept.
+    """
+    m, rank = w.rate.size, w.known_rank[0]
+    for i in range(m):
+        w.kept[i] = rank < 0 or rank >= m
+    if rank < 0 or rank >= m:
+        return
+    for i in range(m):
+        for j in range(m):
+            w.rest[i, j] = w.S[i, j] / (w.row_sizes[i] * w.row_sizes[j])
+    for _ in range(rank):
+        best, largest = -1, 0.0
+        for i in range(m):
+            if not w.kept[i] and w.rest[i, i] > largest:
+                best, largest = i, w.rest[i, i]
+        if best < 0:
+            return
+        w.kept[best] = True
+        for i in range(m):
+            w.side[i] = w.rest[i, best]
+        for i in range(m):
+            for j in range(m):
+                w.rest[i, j] -= w.side[i] * w.side[j] / largest
+
+
+@reordered_inner
+def set_rows(w):
+    """Write Q and C; return the least part of a pivot of S. Rows that depend on others are zero, and their C is one."""
+    m, n, least = w.rate.size, w.D.size, 1.0
+    for i in range(m):
+        for j in range(n):
+            w.Q[i, j] = w.A[i, j]
+        halve(w, w.Q[i])
+    for i in range(m):
+        for j in range(i + 1):
+            total = 0.0
+            for a in range(n):
+                total += w.Q[i, a] * w.Q[j, a]
+            w.S[i, j] = w.S[j, i] = total
+    choose_rows(w)
+    for i in range(m):
+        for j in range(i):
+            total = w.S[i, j]
+            for a in range(j):
+                total -= w.C[i, a] * w.C[j, a]
+            w.C[i, j] = total / w.C[j, j] if w.kept[j] and w.kept[i] else 0.0
+        total = w.S[i, i]
+        for a in range(i):
+            total -= w.C[i, a] * w.C[i, a]
+        w.kept[i] = w.kept[i] and total > DEPENDENT_PIVOT * w.S[i, i]
+        w.C[i, i] = np.sqrt(total) if w.kept[i] else 1.0
+        if not w.kept[i]:
+            for a in range(i):
+                w.C[i, a] = 0.0
+            for j in range(n):
+                w.Q[i, j] = 0.0
+            continue
+        least = min(least, total / w.S[i, i])
+        for j in range(n):
+            total = w.Q[i, j]
+            for a in range(i):
+                total -= w.C[i, a] * w.Q[a, j]
+            w.Q[i, j] = total / w.C[i, i]
+    return least
+
+
+@reordered_inner
+def set_side(w):
+    """Write C^-1 (A v + rate): what the rows ask for, zero for those that depend on others."""
+    for i in range(w.rate.size):
+        total = w.rate[i]
+        for j in range(w.v.size):
+            total += w.A[i, j] * w.v[j]
+        w.side[i] = total if w.kept[i] else 0.0
+    substitute_lower(w.C, w.rate.size, w.side)
+
+
+@reordered_inner
+def answer(w, x, velocity):
+    """Write the velocity that impulses lead to, x = half(impulses) being overwritten, and the multipliers' impulses."""
+    m = w.rate.size
+    for i in range(m):
+        total = w.side[i]
+        for j in range(x.size):
+            total += w.Q[i, j] * x[j]
+        w.lam[i] = total
+    for i in range(m):
+        for j in range(x.size):
+            x[j] -= w.Q[i, j] * w.lam[i]
+    substitute_upper(w.C, m, w.lam)
+    halve_back(w, x)
+    for j in range(x.size):
+        velocity[j] = w.v[j] + x[j]
+    if w.stiff[0] != 0.0:  # what the added masses took of the rows' impulses
+        for i in range(m):
+            total = 0.0
+            for j in range(x.size):
+                total += w.A[i, j] * x[j]
+            w.lam[i] -= w.rho[0] * total if w.kept[i] else 0.0
+
+
+@reordered_inner
+def opposed(w, velocity):
+    """Return by how much rows that were left out are missed, relative to the velocities they are summed from."""
+    worst = 0.0
+    for i in range(w.rate.size):
+        if w.kept[i]:
+            continue
+        total, size = w.rate[i], abs(w.rate[i]) + NO_VELOCITY
+        for j in range(velocity.size):
+            total += w.A[i, j] * velocity[j]
+            size += abs(w.A[i, j] * velocity[j])
+        worst = max(worst, abs(total) / size)
+    return worst
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Terms of a step.
+
+
+@reordered_inner
+def evaluate(w, c, tables, t, h):
     """Evaluate everything that a step needs; return what became of it."""
-    move(w, w.q, 0.5 * h, w.v)
-    w.middle[:] = w.moved
-    w.time[0] = t + 0.5 * h
-    w.speed[:] = w.v
-    invoke(w.calls[CONTACTS, 0], w.calls[CONTACTS, 1], w.calls[CONTACTS, 2])
-    fill_pairs(pairs, w.frames, w.middle, w.gaps, w.W, w.axes)
+    w.time[0], w.h[0] = t, h
+    invoke(w.calls[TERMS, 0], w.calls[TERMS, 1], w.calls[TERMS, 2])
+    if c.radius.size:
+        set_fields(w, c)
     set_signals(w.calls, w.environment, tables, t + BEHIND * h, -np.inf, np.inf)
     if w.environment[1] != 0.0:
         return CALLBACK
     if w.calls[TAU, 0] != 0:
         invoke(w.calls[TAU, 0], w.calls[TAU, 1], w.calls[TAU, 2])
+    for k in range(w.gaps.size):
+        w.ready[k] = False
     return FINE
 
 
-@compiled
-def constrained(A, Z, L, kept, X):
-    """Take from every column of X (n, k) what moves the rows A; return the multipliers (m, k) of that."""
-    lam = A @ X
-    solve_in_place(L, kept, lam)
-    X -= Z @ lam
-    return lam
+@reordered_inner
+def set_fields(w, c):
+    """Write gaps, rows and axes of contacts with heightfields."""
+    n = w.v.size
+    for k in range(c.kind.size):
+        f = c.ball[k]
+        if f < 0:
+            continue
+        row, s, radius = w.balls[f], c.place[k], c.radius[f]
+        if s == 0:
+            set_places(c.heights, c.field[f], row[:3], c.reach[f], w.distance, w.normals, w.places)
+        w.gaps[k] = w.distance[s] - radius
+        for j in range(3):
+            w.normal[j] = w.normals[s, j]
+        if w.normal[0] == 0.0 and w.normal[1] == 0.0 and w.normal[2] == 0.0:  # nothing within reach
+            for j in range(3):
+                for i in range(3):
+                    w.axes[k, j, i] = 0.0
+                for i in range(n):
+                    w.W[3 * k + j, i] = w.turns[3 * k + j, i] = 0.0
+            continue
+        set_tangents(w.normal, w.axes[k])
+        x, y, z = -radius * w.normal[0], -radius * w.normal[1], -radius * w.normal[2]
+        first, turn = 12, 12 + 3 * n
+        for i in range(n):
+            w0, w1, w2 = row[turn + i], row[turn + n + i], row[turn + 2 * n + i]
+            u0 = row[first + i] + w1 * z - w2 * y
+            u1 = row[first + n + i] + w2 * x - w0 * z
+            u2 = row[first + 2 * n + i] + w0 * y - w1 * x
+            for j in range(3):
+                w.W[3 * k + j, i] = w.axes[k, j, 0] * u0 + w.axes[k, j, 1] * u1 + w.axes[k, j, 2] * u2
+            w.turns[3 * k, i], w.turns[3 * k + 1, i], w.turns[3 * k + 2, i] = radius * w0, radius * w1, radius * w2
 
 
-@compiled
-def problem(w, pairs, rows, index, free, before, B, h):
-    """Return G, g and friction of the contacts `index` with rows `rows`, with Newton's restitution and open gaps."""
-    W = w.W[rows]
-    G, g = W @ B, W @ free
-    for j in range(index.size):
-        i = index[j]
-        if not pairs.poisson[i]:
-            g[3 * j] += pairs.e[i] * min(before[3 * i], 0.0)
-        if pairs.e[i] == 0.0:
-            g[3 * j] += 2.0 / h * max(w.gaps[i], 0.0)
-    return G, g, pairs.mu[index]
+@reordered_inner
+def along_row(w, c, k, j, x):
+    """Return row j of contact k times x."""
+    total, row = 0.0, 3 * k + j
+    for a in range(c.size[k]):
+        i = c.path[k, a]
+        total += w.W[row, i] * x[i]
+    return total
 
 
-@compiled
-def expand(w, pairs, index, G, g, mu, P):
-    """Add the expansion of Poisson's law to the impulses of compression, for contacts just closed; return residual."""
-    floor = np.zeros(index.size)
-    for j in range(index.size):
-        i = index[j]
-        if pairs.poisson[i] and w.warm[3 * i] == 0.0:
-            floor[j] = pairs.e[i] * P[3 * j]
-    if not floor.any():
-        return 0.0
-    more = np.zeros(P.size)
-    residual = expansion(G, g + G @ P, mu, floor, more)
-    P += more
-    return residual
+@reordered_inner
+def add_impulses(w, c, P, x):
+    """Add W^T P to x."""
+    for k in range(w.gaps.size):
+        for j in range(3):
+            p = P[3 * k + j]
+            if p != 0.0:
+                for a in range(c.size[k]):
+                    i = c.path[k, a]
+                    x[i] += w.W[3 * k + j, i] * p
 
 
-@compiled
-def depths(w, index, new, B, h):
-    """Return G, gaps after the step, and motions of the normals, as a problem without friction."""
-    k, normal = index.size, 3 * index
-    G, target = np.zeros((3 * k, 3 * k)), np.zeros(3 * k)
-    BN = np.ascontiguousarray(B[:, ::3])
-    G[::3, ::3] = w.W[normal] @ BN
-    target[::3] = w.gaps[index] + 0.5 * h * (w.W[normal] @ new)
-    return G, target, BN
+@reordered_inner
+def set_forces(w, c, h):
+    """Write the impulses of forces, bias taken at the velocity to which they and the last impulses lead in the middle."""
+    for i in range(w.v.size):
+        w.half[i] = h * (w.tau[i] - w.bias[i])
+    add_impulses(w, c, w.warm, w.half)
+    halve(w, w.half)
+    halve_back(w, w.half)
+    for i in range(w.v.size):
+        w.speed[i] = w.v[i] + 0.5 * w.half[i]
+    invoke(w.calls[BIAS, 0], w.calls[BIAS, 1], w.calls[BIAS, 2])
+    for i in range(w.v.size):
+        w.push[i] = h * (w.tau[i] - w.bias[i])
 
 
-@compiled
-def gaps_back(w, near, away, h):
-    """Return G and gaps of the contacts `near` at the start of a step, as a problem without friction."""
-    G, target = np.zeros((3 * near.size, 3 * near.size)), np.zeros(3 * near.size)
-    N = w.W[3 * near]
-    G[::3, ::3] = N @ away
-    target[::3] = w.gaps[near] - 0.5 * h * (N @ w.v)
-    return G, target
+@reordered_inner
+def move(w, base, scale, way):
+    """Write where `scale * way` leads from `base` into w.moved."""
+    for j in range(base.size):
+        w.base[j] = base[j]
+    for j in range(way.size):
+        w.way[j] = scale * way[j]
+    invoke(w.calls[ALONG, 0], w.calls[ALONG, 1], w.calls[ALONG, 2])
 
 
-@compiled
-def close(w, t):
-    """Put w.moved onto the constraints."""
-    w.time[0] = t
-    for _ in range(CLOSING):
-        invoke(w.calls[CLOSE, 0], w.calls[CLOSE, 1], w.calls[CLOSE, 2])
-        if np.abs(w.residual).max() <= CLOSED:
-            return
-        start, way = w.moved.copy(), w.correction.copy()
-        move(w, start, 1.0, way)
+# ----------------------------------------------------------------------------------------------------------------------
+# Contact velocities that a time step leaves to the next one.
+#
+# Symbols: u contact velocity, n normal, r radius and omega angular velocity of a sphere; n' the normal of the new step:
+#
+#     u- = u - r omega x (n' - n)       the touching point moves on its sphere as the normal turns
 
 
-@compiled
-def without_contacts(w, h):
-    """Return what a step needs of M and A, and the velocity and multipliers that no contact would change.
+@reordered_inner
+def meet(w, c):
+    """Write contact velocities before the impulses: of contacts that were closed, as the last step left them.
 
-    In this order: independent motions of M (all, or mass is missing), L, Z, factor and kept rows of S, multipliers,
-    velocity, and an estimate of its relative error.
+    Rows turn with their bodies from step to step, and velocities of free joints are those of their body axes: the new
+    rows would see what rolls as going up and down. What turns truly is the normal, and with it the touching point.
     """
-    n, m = w.v.size, w.A.shape[0]
-    L, kept, SL, rows_kept = np.zeros((n, n)), np.ones(n, np.bool_), np.zeros((m, m)), np.ones(m, np.bool_)
-    rank, least = factor(w.M, L, kept)
-    half = np.zeros((n, 1))
-    half[:, 0] = 0.5 * (h * (w.tau - w.bias) + w.warm @ w.W)
-    solve_in_place(L, kept, half)
-    w.speed[:] = w.v + half[:, 0]
-    invoke(w.calls[CONTACTS, 0], w.calls[CONTACTS, 1], w.calls[CONTACTS, 2])
-    X = np.zeros((n, 1 + m))
-    X[:, 0] = h * (w.tau - w.bias)
-    X[:, 1:] = w.A.T
-    solve_in_place(L, kept, X)
-    X[:, 0] += w.v
-    Z, y = np.ascontiguousarray(X[:, 1:]), np.ascontiguousarray(X[:, :1])
-    if m:
-        S = w.A @ Z
-        choose(S, w.row_sizes, w.known_rank[0], rows_kept)
-        _, part = factor(S, SL, rows_kept)
-        least *= part
-    lam = constrained(w.A, Z, SL, rows_kept, y)
-    return rank, L, Z, SL, rows_kept, lam[:, 0].copy(), y[:, 0].copy(), ROUNDOFF / least
+    for k in range(w.gaps.size):
+        there = w.axes[k, 0, 0] != 0.0 or w.axes[k, 0, 1] != 0.0 or w.axes[k, 0, 2] != 0.0
+        if not (w.closed[k] and there):
+            for j in range(3):
+                w.before[3 * k + j] = along_row(w, c, k, j, w.v) + w.offset[3 * k + j]
+            continue
+        n0, n1, n2 = w.axes[k, 0, 0] - w.left[k, 6], w.axes[k, 0, 1] - w.left[k, 7], w.axes[k, 0, 2] - w.left[k, 8]
+        s0, s1, s2 = w.left[k, 3], w.left[k, 4], w.left[k, 5]
+        x = w.left[k, 0] - s1 * n2 + s2 * n1
+        y = w.left[k, 1] - s2 * n0 + s0 * n2
+        z = w.left[k, 2] - s0 * n1 + s1 * n0
+        for j in range(3):
+            w.before[3 * k + j] = w.axes[k, j, 0] * x + w.axes[k, j, 1] * y + w.axes[k, j, 2] * z
 
 
-@compiled
-def look_back(w, free, t, h, counts, sums):
-    """Count a step that begins with a penetration, keep the deepest; return who touches or penetrates in such a step.
+@reordered_inner
+def leave(w, c):
+    """Keep of every contact: contact velocity in world axes, r omega of its spheres, normal."""
+    for k in range(w.gaps.size):
+        for j in range(3):
+            total = 0.0
+            for i in range(3):
+                total += w.axes[k, i, j] * w.after[3 * k + i]
+            w.left[k, j] = total
+            w.left[k, 6 + j] = w.axes[k, 0, j]
+            total = 0.0
+            if w.turns.shape[0]:
+                for i in range(w.new.size):
+                    total += w.turns[3 * k + j, i] * w.new[i]
+            w.left[k, 3 + j] = total
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# The problem of a step: contacts in it, their rows, G and g; what of it is trouble.
+
+
+@reordered_inner
+def ready_rows(w, c, k):
+    """Write the rows Y of a contact, once a step."""
+    if w.ready[k]:
+        return
+    w.ready[k] = True
+    n = w.v.size
+    for j in range(3):
+        y = w.Y[3 * k + j]
+        for i in range(n):
+            y[i] = 0.0
+        for a in range(c.size[k]):
+            y[c.path[k, a]] = w.W[3 * k + j, c.path[k, a]]
+        halve_along(w, c.path[k], c.size[k], y)
+        for i in range(w.rate.size):
+            total = 0.0
+            for a in range(n):
+                total += w.Q[i, a] * y[a]
+            if total != 0.0:
+                for a in range(n):
+                    y[a] -= total * w.Q[i, a]
+
+
+@reordered_inner
+def product(w, c, k, a, m, b):
+    """Return the product of row a of contact k and row b of contact m of Y."""
+    total, one, two = 0.0, 3 * k + a, 3 * m + b
+    if w.rate.size:
+        for i in range(w.v.size):
+            total += w.Y[one, i] * w.Y[two, i]
+        return total
+    less = k if c.size[k] <= c.size[m] else m
+    for j in range(c.size[less]):
+        i = c.path[less, j]
+        total += w.Y[one, i] * w.Y[two, i]
+    return total
+
+
+@reordered_inner
+def gather(w, c, h, dry):
+    """Write kinds, rows, G, g, bounds and the guess of the contacts inside; return how many, and their rows.
+
+    `dry` takes normals alone, with gaps at the end of the step in place of velocities.
+    """
+    m, size = 0, 0
+    for k in range(w.gaps.size):
+        if not w.inside[k]:
+            continue
+        ready_rows(w, c, k)
+        w.active[m], w.first[m] = k, size
+        w.kinds[m] = NORMAL if dry else c.kind[k]
+        w.mu[m], w.floor[m], w.bound[m] = c.mu[k], 0.0, h * w.load[k] * c.limit[k]
+        begin = 0 if c.gapped[k] else 1
+        for j in range(rows_of_kind(w.kinds[m])):
+            row = 3 * k + begin + j
+            w.g[size + j] = along_row(w, c, k, begin + j, w.free) + w.offset[row]
+            w.r[size + j] = w.P[row]
+        if c.gapped[k] and not dry:
+            if not c.poisson[k]:
+                w.g[size] += c.e[k] * min(w.before[3 * k], 0.0)
+            if c.e[k] == 0.0:
+                w.g[size] += 2.0 / h * max(w.gaps[k], 0.0)
+        size += rows_of_kind(w.kinds[m])
+        m += 1
+    for s in range(m):
+        for t in range(s + 1):
+            fill_block(w, c, s, t)
+    return m, size
+
+
+@reordered_inner
+def fill_block(w, c, s, t):
+    """Write the block of G of two contacts."""
+    k, m = w.active[s], w.active[t]
+    a0, b0 = 0 if c.gapped[k] else 1, 0 if c.gapped[m] else 1
+    for a in range(rows_of_kind(w.kinds[s])):
+        for b in range(rows_of_kind(w.kinds[t])):
+            value = product(w, c, k, a0 + a, m, b0 + b)
+            w.G[w.first[s] + a, w.first[t] + b] = w.G[w.first[t] + b, w.first[s] + a] = value
+
+
+@reordered_inner
+def spread(w, c, m, r, P):
+    """Write the impulses r of the contacts in the problem into all contacts' P."""
+    for a in range(P.size):
+        P[a] = 0.0
+    for s in range(m):
+        k = w.active[s]
+        begin = 0 if c.gapped[k] else 1
+        for j in range(rows_of_kind(w.kinds[s])):
+            P[3 * k + begin + j] = r[w.first[s] + j]
+
+
+@reordered_inner
+def velocity_of(w, c, m, r, velocity):
+    """Write P and the velocity that forces and the impulses r lead to, and the multipliers of both."""
+    spread(w, c, m, r, w.P)
+    for i in range(w.v.size):
+        w.half[i] = w.push[i]
+    add_impulses(w, c, w.P, w.half)
+    halve(w, w.half)
+    answer(w, w.half, velocity)
+
+
+@reordered_inner
+def judge(w, m):
+    """Note by how much each law is missed, relative to the data; return the largest velocity of approach, alike.
+
+    Impulses beyond what the data explain count as approach: they grow along a way on which no impulse helps.
+    """
+    scale, worst = NO_VELOCITY, 0.0
+    for s in range(m):
+        for a in range(w.first[s], w.first[s] + rows_of_kind(w.kinds[s])):
+            scale = max(scale, abs(w.g[a]))
+    for s in range(m):
+        a, miss = w.first[s], 0.0
+        for b in range(a, a + rows_of_kind(w.kinds[s])):
+            normal = b == a and (w.kinds[s] == CONE or w.kinds[s] == NORMAL)
+            p = w.cones.p[s, 0 if normal else 1]
+            miss = max(miss, abs(w.cones.F[b]) / p if p > 0.0 else max(-w.cones.u[b], 0.0) if normal else 0.0)
+            if normal:
+                beyond = w.G[b, b] * w.r[b] > UNEXPLAINED_IMPULSE * scale
+                worst = max(worst, -w.cones.u[b], scale if beyond else 0.0)
+                miss = max(miss, scale if beyond else 0.0)
+        w.missed[w.active[s]] = miss / scale
+    return worst / scale
+
+
+@reordered_inner
+def select(w, c, h):
+    """Choose the contacts of the problem: friction, gaps that free motion closes, and who is closed and stays there."""
+    some = False
+    for k in range(w.gaps.size):
+        if not c.gapped[k]:
+            w.inside[k] = True
+        else:
+            speed = np.sqrt(w.before[3 * k + 1] ** 2 + w.before[3 * k + 2] ** 2)
+            stays = w.closed[k] and abs(w.before[3 * k]) <= RESTING * (1.0 + speed)
+            way = 0.5 * h * (along_row(w, c, k, 0, w.free) + w.offset[3 * k])
+            w.inside[k] = stays or w.gaps[k] + way <= 0.0
+        some = some or w.inside[k]
+    return some
+
+
+@reordered_inner
+def add_closing(w, c, h):
+    """Add contacts that the answer would close to the problem; return whether there are some."""
+    more = False
+    for k in range(w.gaps.size):
+        if not w.inside[k]:
+            way = 0.5 * h * (along_row(w, c, k, 0, w.new) + w.offset[3 * k])
+            if w.gaps[k] + way < -PENETRATION:
+                w.inside[k] = more = True
+    return more
+
+
+@reordered_inner
+def look_back(w, c, t, h, counts, sums):
+    """Count a step that begins with a penetration, keep the deepest; mark who touches or penetrates in such a step.
 
     Gaps are those of the middle, half a step back. The way of a contact is that of its touching point and of the
     sphere that rolls over it.
     """
-    near, deep = np.zeros(w.gaps.size, np.bool_), False
+    deep = False
     for k in range(w.gaps.size):
-        u, s = w.W[3 * k : 3 * k + 3] @ w.v, w.left[k, 3:6]
-        depth = 0.5 * h * u[0] - w.gaps[k]
-        near[k] = depth >= -DEEP
+        w.inside[k] = False
+        if not c.gapped[k]:
+            continue
+        u = along_row(w, c, k, 0, w.v) + w.offset[3 * k]
+        depth = 0.5 * h * u - w.gaps[k]
+        w.inside[k] = depth >= -DEEP
         if depth <= DEEP:
             continue
-        speed = np.sqrt(u[0] * u[0] + u[1] * u[1] + u[2] * u[2]) + np.sqrt(s[0] * s[0] + s[1] * s[1] + s[2] * s[2])
-        pulled = abs(w.W[3 * k] @ free - u[0])
+        x, y = along_row(w, c, k, 1, w.v) + w.offset[3 * k + 1], along_row(w, c, k, 2, w.v) + w.offset[3 * k + 2]
+        speed = np.sqrt(u * u + x * x + y * y)
+        speed += np.sqrt(w.left[k, 3] ** 2 + w.left[k, 4] ** 2 + w.left[k, 5] ** 2)
+        pulled = abs(along_row(w, c, k, 0, w.free) + w.offset[3 * k] - u)
         if depth > DEEP + SINKING * h * speed + 0.5 * h * pulled:
             sums[DEEP_FIRST] = t if counts[DEEP_STEPS] == 0 and not deep else sums[DEEP_FIRST]
             deep = True
             if depth > sums[DEEPEST]:
                 sums[DEEPEST], sums[DEEP_TIME], counts[DEEP_PAIR] = depth, t, k
     counts[DEEP_STEPS] += 1 if deep else 0
-    return np.flatnonzero(near & deep)
+    return deep
 
 
-@compiled
-def begin(w, pairs, tables, t, h, counts, sums):
-    """Evaluate a step up to its impulses; what became of it, then all that it needs after them.
+@reordered_inner
+def trapped(w, c, h):
+    """Return whether no motion frees the contacts inside of a penetration; by how much is then noted as missed."""
+    for a in range(w.P.size):
+        w.P[a] = 0.0
+    m, size = gather(w, c, h, True)
+    for s in range(m):
+        k = w.active[s]
+        w.g[s] = w.gaps[k] - 0.5 * h * (along_row(w, c, k, 0, w.v) + w.offset[3 * k])
+    solve_laws(
+        w.G, w.g, w.kinds, w.first, w.mu, w.bound, w.floor, m, size, w.r, AIM_IN_STEPS, w.cones
+    )  # fmt: skip
+    return judge(w, m) > CONTRADICTING_IMPULSES
 
-    The last three: contacts that touch or penetrate where a step begins with a penetration, their normals' motions, and
-    contact velocities at the start.
+
+@reordered_inner
+def look_for_paradox(w, m, t, counts, sums):
+    """Count a step in which a contact slides, without striking, into Painleve's paradox; keep the first.
+
+    G_NN - mu G_NT . s <= 0 with s the direction of sliding: pushed harder, the contact is drawn in by its friction.
+    Without a force such a contact approaches, and there is no answer, or it separates, and there are several.
     """
-    n = w.v.size
-    code = evaluate(w, pairs, tables, t, h)
-    rank, L, Z, SL, rows_kept, lam, free, error = without_contacts(w, h)
-    if code == FINE and rank < n:
-        code = MASSLESS
-    status = 0 if rows_kept.all() else 1
-    if error > CERTAIN:
-        status = IN_DOUBT
-        sums[DOUBT_TIME] = t if counts[UNCERTAIN] == 0 else sums[DOUBT_TIME]
-        counts[UNCERTAIN] += 1
-    near = look_back(w, free, t, h, counts, sums)
-    away, _ = motions(w, L, Z, SL, rows_kept, 3 * near)
-    closes, before = w.gaps + 0.5 * h * (w.W[::3].copy() @ free) <= 0.0, meeting(w)
-    index = np.flatnonzero(closes)
-    rows = rows_of(index)
-    B, pressed = motions(w, L, Z, SL, rows_kept, rows)
-    if code == FINE:
-        touching = np.flatnonzero(closes | leaving(w, before))
-        few, _ = (B, pressed) if touching.size == index.size else motions(w, L, Z, SL, rows_kept, rows_of(touching))
-        look_for_paradox(w, few, before, pairs.mu, touching, t, counts, sums)
-    return code, index, rows, free, lam, B, pressed, status, near, away, before
+    for i in range(m):
+        k, a = w.active[i], w.first[i]
+        if w.kinds[i] != CONE:
+            continue
+        x, y = w.before[3 * k + 1], w.before[3 * k + 2]
+        speed = np.sqrt(x * x + y * y)
+        if speed <= NO_VELOCITY or w.before[3 * k] < -RESTING * (1.0 + speed):
+            continue
+        if w.G[a, a] - w.mu[i] * (w.G[a + 1, a] * x + w.G[a + 2, a] * y) / speed <= 0.0:
+            if counts[PARADOXES] == 0:
+                sums[PARADOX_TIME], counts[PARADOX] = t, k
+            counts[PARADOXES] += 1
+            return
 
 
-@compiled
-def rows_of(index):
-    """Return the three rows of every contact of `index`."""
-    return np.repeat(3 * index, 3) + np.arange(3 * index.size) % 3
+@reordered_inner
+def expand(w, c, m, size):
+    """Add the expansion of Poisson's law to the impulses of compression, for contacts just closed; return residual, or -1.
+
+    Compression is w.r; the expansion has at least e times its normal impulse, and friction in the cone of its own.
+    """
+    some = False
+    for s in range(m):
+        k = w.active[s]
+        w.floor[s] = c.e[k] * w.r[w.first[s]] if c.poisson[k] and w.warm[3 * k] == 0.0 else 0.0
+        some = some or w.floor[s] > 0.0
+    if not some:
+        return -1.0
+    for a in range(size):
+        total = 0.0
+        for b in range(size):
+            total += w.G[a, b] * w.r[b]
+        w.g[a] += total
+        w.more[a] = 0.0
+    for s in range(m):
+        w.more[w.first[s]] = w.floor[s]
+    residual = solve_laws(
+        w.G, w.g, w.kinds, w.first, w.mu, w.bound, w.floor, m, size, w.more, AIM_IN_STEPS, w.cones
+    )  # fmt: skip
+    for a in range(size):
+        w.r[a] += w.more[a]
+    return residual
 
 
-@compiled
-def motions(w, L, Z, SL, rows_kept, rows):
-    """Return the motions (n, k) that unit impulses along the contact rows `rows` cause, and their multipliers."""
-    B = np.zeros((w.v.size, rows.size))
-    B[:, :] = w.W[rows].T
-    solve_in_place(L, np.ones(w.v.size, np.bool_), B)
-    return B, constrained(w.A, Z, SL, rows_kept, B)
+# ----------------------------------------------------------------------------------------------------------------------
+# The end of a step: positions, sums, the sample.
 
 
-@compiled
-def leaving(w, before):
-    """Return which contacts are closed at the start of a step and neither approach nor separate there."""
-    still = np.zeros(w.gaps.size, np.bool_)
+@reordered_inner
+def move_back(w, c, h):
+    """Move positions back where a contact has gone below the surface, least in kinetic energy."""
+    low = 0.0
     for k in range(w.gaps.size):
-        speed = np.sqrt(before[3 * k + 1] ** 2 + before[3 * k + 2] ** 2)
-        still[k] = w.closed[k] and abs(before[3 * k]) <= RESTING * (1.0 + speed)
-    return still
+        w.inside[k] = w.inside[k] and c.gapped[k]
+        if w.inside[k]:
+            low = min(low, w.gaps[k] + 0.5 * h * (along_row(w, c, k, 0, w.new) + w.offset[3 * k]))
+    if low >= -PENETRATION:
+        return
+    m, size = gather(w, c, h, True)
+    for s in range(m):
+        k = w.active[s]
+        w.g[s] = w.gaps[k] + 0.5 * h * (along_row(w, c, k, 0, w.new) + w.offset[3 * k])
+        w.r[s] = 0.0
+    solve_laws(
+        w.G, w.g, w.kinds, w.first, w.mu, w.bound, w.floor, m, size, w.r, AIM_IN_STEPS, w.cones
+    )  # fmt: skip
+    for i in range(w.v.size):
+        w.half[i] = 0.0
+    for s in range(m):
+        for i in range(w.v.size):
+            w.half[i] += w.Y[3 * w.active[s], i] * w.r[s]
+    halve_back(w, w.half)
+    move(w, w.moved, 1.0, w.half)
 
 
-@compiled
-def look_for_paradox(w, B, before, mu, touching, t, counts, sums):
-    """Count a step in which a contact that touches slides into Painleve's paradox; keep the first."""
-    who = first_paradox(w.W, B, before, mu, touching)
-    if who >= 0:
-        if counts[PARADOXES] == 0:
-            sums[PARADOX_TIME], counts[PARADOX] = t, who
-        counts[PARADOXES] += 1
+@reordered_inner
+def close(w, t):
+    """Put w.moved onto the constraints."""
+    w.time[0] = t
+    for _ in range(CLOSING):
+        invoke(w.calls[CLOSE, 0], w.calls[CLOSE, 1], w.calls[CLOSE, 2])
+        worst = 0.0
+        for i in range(w.residual.size):
+            worst = max(worst, abs(w.residual[i]))
+        if worst <= CLOSED:
+            return
+        move(w, w.moved, 1.0, w.correction)
 
 
-@compiled
-def count_gain(w, t, free, new, P, counts, sums):
-    """Count a step whose impulses gain energy, P . W (v_free + v+) / 2, and keep the first.
+@reordered_inner
+def energy_of(w, v):
+    """Return v . M v / 2."""
+    total = 0.0
+    for i in range(v.size):
+        s = 0.0
+        for j in range(v.size):
+            s += w.M[i, j] * v[j]
+        total += 0.5 * s * v[i]
+    return total
+
+
+@reordered_inner
+def count_gain(w, c, t, counts, sums):
+    """Count a step whose impulses gain energy from surfaces at rest, P . u of (v_free + v+) / 2, and keep the first.
 
     v_free is where forces alone lead: what they do in the step is no work of impulses.
     """
-    work = 0.5 * P @ (w.W @ (free + new))
-    if work > 0.5 * STEP_GAIN * max(free @ (w.M @ free), new @ (w.M @ new)):
+    work, some = 0.0, False
+    for k in range(w.gaps.size):
+        for j in range(3):
+            p = w.P[3 * k + j]
+            if p != 0.0:
+                some = True
+                u = along_row(w, c, k, j, w.free) + along_row(w, c, k, j, w.new)
+                work += p * (0.5 * u + w.offset[3 * k + j])
+    if some and work > 0.0 and work > STEP_GAIN * max(energy_of(w, w.free), energy_of(w, w.new)):
         if counts[GAINS] == 0:
             sums[GAIN], sums[GAIN_TIME] = work, t
         counts[GAINS] += 1
 
 
-@compiled
-def finish(w, pairs, t, h, sums, samples, row, new, lam, P, before, residual, status):
-    """Take positions that stay on the constraints, sums and the sample."""
-    if w.calls[CLOSE, 0] != 0:
-        close(w, t + h)
-    after = w.W @ new
-    sums[HEAT] -= P @ (before + after) / 2.0
-    sums[WORK] += h * (w.tau @ (w.v + new)) / 2.0
-    sums[RESIDUAL] = residual
-    if row >= 0:
-        record(w, samples, row, t + h, (new - w.v) / h, lam / h, P / h, new, h, sums, status)
-    w.v[:] = new
-    w.q[:] = w.moved
-    w.warm[:] = P
-    w.closed[:] = P[::3] > 0.0
-    leave(w, pairs, after, new)
+@reordered_inner
+def add_sums(w, c, h, sums):
+    """Add heat of contacts, and work of forces, of driven rows and of surfaces that move."""
+    heat, work = 0.0, 0.0
+    for a in range(w.P.size):
+        if w.P[a] != 0.0:
+            heat -= 0.5 * w.P[a] * (w.before[a] + w.after[a])
+            work -= w.P[a] * w.offset[a]
+    for i in range(w.v.size):
+        work += 0.5 * h * w.tau[i] * (w.v[i] + w.new[i])
+    for i in range(w.rate.size):
+        if w.driven[i]:
+            total = 0.0
+            for j in range(w.v.size):
+                total += w.A[i, j] * (w.v[j] + w.new[j])
+            work -= 0.5 * w.lam[i] * total
+    sums[HEAT] += heat
+    sums[WORK] += work
 
 
-@compiled
-def record(w, samples, row, t, a, lam, r, v, h, sums, status):
+@reordered_inner
+def record(w, c, samples, row, t, h, sums, status):
     """Write a sample."""
     samples.t[row], samples.step[row] = t, h
-    samples.q[row], samples.v[row], samples.acceleration[row] = w.moved, v, a
-    samples.multipliers[row] = lam
+    for i in range(w.q.size):
+        samples.q[row, i] = w.moved[i]
+    for i in range(w.v.size):
+        samples.v[row, i], samples.acceleration[row, i] = w.new[i], (w.new[i] - w.v[i]) / h
+    for i in range(w.rate.size):
+        samples.multipliers[row, i] = w.lam[i] / h
     samples.work[row], samples.heat[row] = sums[WORK], sums[HEAT]
     samples.contact_status[row], samples.contact_residual[row] = status, sums[RESIDUAL]
-    u = w.W @ v
     for k in range(w.gaps.size):
         for j in range(3):
             force = 0.0
             for i in range(3):
-                force += w.axes[k, i, j] * r[3 * k + i]
+                force += w.axes[k, i, j] * w.P[3 * k + i] / h
             samples.contact_forces[row, 3 * k + j] = force
-        slips = np.sqrt(u[3 * k + 1] ** 2 + u[3 * k + 2] ** 2) > STILL
-        samples.modes[row, k] = OPEN if r[3 * k] <= 0.0 else SLIP if slips else STICK
+        slips = np.sqrt(w.after[3 * k + 1] ** 2 + w.after[3 * k + 2] ** 2) > STILL
+        gone = c.gapped[k] and w.P[3 * k] <= 0.0
+        samples.modes[row, k] = OPEN if gone else SLIP if slips else STICK
 
 
-@compiled
-def advance(w, pairs, tables, counts, sums, samples, most):
-    """Take up to `most` steps, or until the block is full; return what became of the last.
+@reordered_inner
+def finish(w, c, t, h, counts, sums, samples, status):
+    """Take positions that stay on the constraints, sums, the sample, and what the next step begins with."""
+    if w.calls[CLOSE, 0] != 0:
+        close(w, t + h)
+    for k in range(w.gaps.size):
+        for j in range(3):
+            w.after[3 * k + j] = along_row(w, c, k, j, w.new) + w.offset[3 * k + j]
+    add_sums(w, c, h, sums)
+    counts[COUNT] += 1
+    if counts[COUNT] % counts[STRIDE] == 0 or counts[COUNT] == counts[TOTAL]:
+        record(w, c, samples, counts[SAMPLES], t + h, h, sums, status)
+        counts[SAMPLES] += 1
+    counts[UNSOLVED] += 1 if sums[RESIDUAL] > ACCEPTED else 0
+    leave(w, c)
+    for i in range(w.v.size):
+        w.v[i] = w.new[i]
+    for i in range(w.q.size):
+        w.q[i] = w.moved[i]
+    for a in range(w.P.size):
+        w.warm[a] = w.P[a]
+    for k in range(w.gaps.size):
+        w.closed[k] = w.P[3 * k] > 0.0
 
-    The cones' solver is called from here alone: every function around it would be compiled with all of it once more.
-    """
+
+# ----------------------------------------------------------------------------------------------------------------------
+# One step, and many.
+
+
+@reordered_inner
+def prepare(w, c, tables, t, h, counts, sums):
+    """Evaluate a step up to its impulses; return what became of it, and the status of its rows."""
+    code = evaluate(w, c, tables, t, h)
+    if code != FINE:
+        return code, 0
+    least = factor_mass(w)
+    if not least > 0.0:
+        return MASSLESS, 0
+    set_forces(w, c, h)
+    least *= set_rows(w)
+    set_side(w)
+    for i in range(w.v.size):
+        w.half[i] = w.push[i]
+    halve(w, w.half)
+    answer(w, w.half, w.free)
+    status = 0
+    for i in range(w.rate.size):
+        status = status if w.kept[i] else 1
+    if status == 1 and opposed(w, w.free) > CONTRADICTING_RATES:
+        return OPPOSED, status
+    if ROUNDOFF / least > CERTAIN:
+        status = IN_DOUBT
+        sums[DOUBT_TIME] = t if counts[UNCERTAIN] == 0 else sums[DOUBT_TIME]
+        counts[UNCERTAIN] += 1
+    return FINE, status
+
+
+@reordered_inner
+def solve(w, c, t, h, counts, sums):
+    """Find impulses and velocity of a step, the contacts closed under the answer; return what became of it."""
+    m, size = 0, 0
+    for a in range(w.P.size):
+        w.P[a] = w.warm[a]
+    for turn in range(ROUNDS):
+        m, size = gather(w, c, h, False)
+        if turn == 0:
+            look_for_paradox(w, m, t, counts, sums)
+        residual = solve_laws(
+            w.G, w.g, w.kinds, w.first, w.mu, w.bound, w.floor, m, size, w.r, AIM_IN_STEPS, w.cones
+        )  # fmt: skip
+        velocity_of(w, c, m, w.r, w.new)
+        if not add_closing(w, c, h):
+            break
+    sums[RESIDUAL] = residual
+    if judge(w, m) > CONTRADICTING_IMPULSES:
+        return CONTRADICTORY
+    more = expand(w, c, m, size)
+    if more >= 0.0:
+        sums[RESIDUAL] = max(sums[RESIDUAL], more)
+        velocity_of(w, c, m, w.r, w.new)
+    return FINE
+
+
+@steady
+def advance(w, c, tables, counts, sums, samples, most):
+    """Take up to `most` steps, or until the block is full; return what became of the last."""
     h = sums[STEP]
     for _ in range(most):
         if counts[COUNT] >= counts[TOTAL] or counts[SAMPLES] >= samples.t.size:
             return FINE
         t = sums[START] + counts[COUNT] * h
-        code, index, rows, free, lam, B, pressed, status, near, away, before = begin(
-            w, pairs, tables, t, h, counts, sums
-        )
+        code, status = prepare(w, c, tables, t, h, counts, sums)
         if code != FINE:
             return code
-        P, new, residual = np.zeros(w.warm.size), free.copy(), 0.0
-        w.missed[:] = 0.0
-        if near.size:
-            # a penetration: does any motion free all who touch?
-            G, depth = gaps_back(w, near, away, h)
-            some, missed = np.zeros(3 * near.size), np.zeros(near.size)
-            impulses_of(G, depth, np.zeros(near.size), some)
-            missed_laws(G, depth, np.zeros(near.size), np.zeros(near.size, np.bool_), some, missed)
-            if approaching(G, depth, some) > CONTRADICTING_IMPULSES:
-                w.missed[near] = missed
-                return TRAPPED
-        if index.size:
-            G, g, mu = problem(w, pairs, rows, index, free, before, B, h)
-            some, missed, slides = w.warm[rows], np.zeros(index.size), np.zeros(index.size, np.bool_)
-            residual = impulses_of(G, g, mu, some)
-            residual = max(residual, missed_laws(G, g, mu, slides, some, missed))
-            if residual > ACCEPTED:
-                some[:] = 0.0
-                residual = impulses_of(G, g, mu, some)
-                residual = max(residual, missed_laws(G, g, mu, slides, some, missed))
-            w.missed[index] = missed
-            if approaching(G, g, some) > CONTRADICTING_IMPULSES:
-                return CONTRADICTORY
-            residual = max(residual, expand(w, pairs, index, G, g, mu, some))
-            P[rows] = some
-            new += B @ some
-            lam += pressed @ some
-        if not np.isfinite(new.sum()):
+        sums[RESIDUAL] = 0.0
+        for k in range(w.gaps.size):
+            w.missed[k] = 0.0
+        meet(w, c)
+        if look_back(w, c, t, h, counts, sums) and trapped(w, c, h):  # a penetration: does any motion free all?
+            return TRAPPED
+        if select(w, c, h):
+            code = solve(w, c, t, h, counts, sums)
+            if code != FINE:
+                return code
+        else:
+            for a in range(w.P.size):
+                w.P[a] = 0.0
+            for i in range(w.v.size):
+                w.new[i] = w.free[i]
+        total = 0.0
+        for i in range(w.v.size):
+            total += w.new[i]
+        if not np.isfinite(total):
             return NON_FINITE
-        move(w, w.q, 0.5 * h, w.v + new)
-        if index.size:
-            G, depth, BN = depths(w, index, new, B, h)
-            if depth.min() < -PENETRATION:
-                some = np.zeros(rows.size)
-                impulses_of(G, depth, np.zeros(index.size), some)
-                move(w, w.moved.copy(), 1.0, BN @ some[::3].copy())
-        counts[COUNT] += 1
-        wanted = counts[COUNT] % counts[STRIDE] == 0 or counts[COUNT] == counts[TOTAL]
-        row = counts[SAMPLES] if wanted else -1
-        count_gain(w, t, free, new, P, counts, sums)
-        finish(w, pairs, t, h, sums, samples, row, new, lam, P, before, residual, status)
-        counts[SAMPLES] += 1 if wanted else 0
-        counts[UNSOLVED] += 1 if residual > ACCEPTED else 0
+        for i in range(w.v.size):
+            w.half[i] = w.v[i] + w.new[i]
+        move(w, w.q, 0.5 * h, w.half)
+        move_back(w, c, h)
+        count_gain(w, c, t, counts, sums)
+        finish(w, c, t, h, counts, sums, samples, status)
     return FINE
