@@ -36,6 +36,9 @@ class LaterModule:
 PICTURES, REPORTS = LaterModule("dalembert.view.show"), LaterModule("dalembert.view.run_report")
 """The room of pictures, as mechanisms and runs reach it: who draws nothing imports nothing of it."""
 
+CONTACTS = LaterModule("dalembert.contact.scene")
+"""The room of shapes that touch, as mechanisms reach it."""
+
 OPTIMIZE = LaterModule("scipy.optimize")
 """SciPy's linear programs, which few problems of friction need: its import takes longer than most runs."""
 

@@ -156,6 +156,7 @@ ROOMS = {
     "friction": "the friction solver",
     "large": "the recursions of large mechanisms",
     "tableau": "the sparse elimination",
+    "contact": "collision detection",
     "simulate.contact": "contact geometry",
     "simulate.events": "the location of events",
     "simulate.steppers": "the time stepper",

@@ -9,8 +9,8 @@ import numpy as np
 
 from dalembert.errors import DalembertError
 from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.readers.meshes import TriangleMesh, read_mesh
 from dalembert.types import Array
-from dalembert.view.meshes import TriangleMesh, read_mesh
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism

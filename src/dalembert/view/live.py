@@ -18,12 +18,12 @@ import numpy as np
 from dalembert.errors import DalembertError, MissingExtraError, ModelError
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
+from dalembert.readers.meshes import TriangleMesh
 from dalembert.simulate.trajectory import Trajectory
 from dalembert.types import Array
 from dalembert.view.body_shapes import THICKNESS, Shape, along
 from dalembert.view.colors import FORCE_COLORS, LINE_COLORS, rgb
 from dalembert.view.gate import Gate
-from dalembert.view.meshes import TriangleMesh
 from dalembert.view.page import smooth_quaternions
 from dalembert.view.picture import Picture, Ring, drawable, picture_of, reaction_forces, uniqueness
 

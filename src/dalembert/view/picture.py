@@ -17,6 +17,7 @@ from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.placement import Placement
 from dalembert.model.mechanism.tree_text import describe
+from dalembert.readers.meshes import TriangleMesh
 from dalembert.simulate.contact.shapes import Box, Heightfield, Plane, Sphere
 from dalembert.simulate.joint_forces import contact_loads
 from dalembert.simulate.trajectory import Trajectory, interpolated
@@ -34,7 +35,6 @@ from dalembert.view.body_shapes import (
     on_body,
     size_of,
 )
-from dalembert.view.meshes import TriangleMesh
 
 RATE = 50.0
 """Frames per second of a page."""

@@ -13,9 +13,12 @@ from dalembert.errors import ModelError, advised
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import (
+    COLLISION_KINDS,
     VISUALS,
     Actuator,
     Body,
+    CollisionShape,
+    ContactRule,
     Coupling,
     Frame,
     Joint,
@@ -31,6 +34,7 @@ from dalembert.model.mechanism.validation import (
     checked_gravity,
     checked_options,
     finite,
+    make_collision_shape,
     make_color,
     make_inertia,
     make_limits,
@@ -41,6 +45,7 @@ from dalembert.model.mechanism.validation import (
     per_velocity,
     unit_axis,
     unsigned,
+    with_names,
 )
 from dalembert.names import checked_name, lookup
 
@@ -191,6 +196,8 @@ class Builder:
         self.couplings: dict[str, Coupling] = {}
         self.loops: dict[str, Loop] = {}
         self.visuals: list[Visual] = []
+        self.collision_shapes: list[CollisionShape] = []
+        self.contact_rules: list[ContactRule] = []
         self.poses: dict[str, NamedPose] = {}
         self.notes: list[str] = []
 
@@ -396,6 +403,34 @@ class Builder:
         shade = make_color(color, what, source)
         self.visuals.append(Visual(str(body), kind, numbers, where, shade, str(file), source))
 
+    def collision_shape(
+        self,
+        body: str,
+        kind: str,
+        size: Any = (),
+        position: Any = None,
+        rotation: Any = None,
+        rpy: Any = None,
+        placement: Any = None,
+        name: str = "",
+        source: Source | None = None,
+        **properties: Any,
+    ) -> None:
+        """Add a shape by which a body (or the ground) touches others, see `CollisionShape`.
+
+        `size` as of a visual, above zero; `properties` are `file`, `points`, `friction`, `restitution`, `group`, `mask`
+        and `priority`.
+        """
+        what = f"a collision shape of body {body!r}"
+        lookup(kind, COLLISION_KINDS, "kind of collision shape", source)
+        where = make_placement(placement, position, rotation, rpy, what, source)
+        shape = make_collision_shape(name, str(body), kind, size, where, properties, what, source)
+        self.collision_shapes.append(shape)
+
+    def contact_rule(self, one: str, other: str, touch: bool = False, **properties: Any) -> None:
+        """Say that two bodies never touch, or that two shapes do, see `ContactRule`."""
+        self.contact_rules.append(ContactRule(str(one), str(other), bool(touch), **properties))
+
     def pose(self, name: str, values: Mapping[str, Any], source: Source | None = None) -> None:
         """Give a configuration a name: coordinates by joint, the others at zero.
 
@@ -439,6 +474,8 @@ class Builder:
         notes = check(self, ordered, ground, strict, allow_unphysical)
         for visual in self.visuals:
             lookup(visual.body, {ground: None} | dict.fromkeys(self.bodies), "body (of a visual)", visual.source)
+        for shape in self.collision_shapes:
+            lookup(shape.body, {ground: None} | dict.fromkeys(self.bodies), "body (of a collision shape)", shape.source)
         for pose in self.poses.values():
             for joint, _ in pose.values:
                 lookup(joint, {part.name: None for part in ordered}, f"joint (of pose {pose.name!r})", pose.source)
@@ -460,6 +497,8 @@ class Builder:
             tendons=tuple(self.tendons.values()),
             visuals=tuple(self.visuals),
             poses=tuple(self.poses.values()),
+            collision_shapes=with_names(self.collision_shapes),
+            contact_rules=tuple(self.contact_rules),
         )
 
 

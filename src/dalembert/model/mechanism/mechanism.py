@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from dalembert.errors import ModelError
-from dalembert.first_use import FMI_BRIDGE, MJCF_BRIDGE, PICTURES
+from dalembert.first_use import CONTACTS, FMI_BRIDGE, MJCF_BRIDGE, PICTURES
 from dalembert.model.joints import KINDS
 from dalembert.model.mechanism import calls, constraint_rows, joint_values, precision, project, solve
 from dalembert.model.mechanism.manifold import Manifold
@@ -23,6 +23,8 @@ from dalembert.model.mechanism.parts import (
     FILE_POSE,
     Actuator,
     Body,
+    CollisionShape,
+    ContactRule,
     Coupling,
     Frame,
     Joint,
@@ -93,6 +95,9 @@ class Mechanism:
         Shapes, meshes and colours that bodies are drawn with; no part of `content`.
     poses
         Configurations with a name, see `pose`; no part of `content`.
+    collision_shapes, contact_rules
+        Shapes by which bodies touch, and pairs that a file leaves out or adds; no part of `content`, for they act in
+        runs that are given their `contacts`.
 
     Notes
     -----
@@ -117,6 +122,8 @@ class Mechanism:
     tendons: tuple[Tendon, ...] = ()
     visuals: tuple[Visual, ...] = ()
     poses: tuple[NamedPose, ...] = ()
+    collision_shapes: tuple[CollisionShape, ...] = ()
+    contact_rules: tuple[ContactRule, ...] = ()
 
     def __post_init__(self) -> None:
         seen = {self.ground}
@@ -527,6 +534,49 @@ class Mechanism:
         from dalembert.model.mechanism.limbs import with_massless
 
         return with_massless(self, law)
+
+    # --- shapes that touch --------------------------------------------------------------------------------------
+
+    def contacts(  # the usual name of the first argument is a keyword here
+        mechanism,  # noqa: N805
+        /,
+        ground: Any = True,
+        self: bool = False,
+        pairs: Sequence[tuple[str, str]] = (),
+        friction: float | None = None,
+        restitution: float | None = None,
+        q: Any = None,
+        **options: Any,
+    ) -> Any:
+        """Return the contacts of `collision_shapes`: with the ground z = 0, each other, and pairs that are named.
+
+        Parameters
+        ----------
+        ground
+            True for the plane z = 0, False for none, or heights as a `da.Plane` or `da.Heightfield`.
+        self
+            Whether bodies of the mechanism touch each other: all that neither a joint nor a rule of the file leaves
+            out, and that do not overlap at `q`.
+        pairs
+            Names of bodies, or of shapes, that touch besides.
+        friction, restitution
+            For all pairs; by default what the file says of the shapes, and MuJoCo's 1 and 0 where it says nothing.
+        q
+            Where pairs that overlap are looked for; `neutral` by default.
+        options
+            `most_vertices` of a hull, after which it is made coarser, with the error as a note; `decompose`, a function
+            that returns the convex parts [(n, 3), ...] of a mesh (vertices, faces).
+
+        Returns
+        -------
+        CollisionScene
+            Shapes, pairs and tables of the loops; `notes` names what was left out.
+        """
+        return CONTACTS.scene_of(mechanism, ground, self, pairs, friction, restitution, q, **options)
+
+    def on_ground(self, q: Any = None, height: float = 0.0) -> Array:
+        """Return a configuration with the free base moved along z: the lowest point of its shapes is at z = height."""
+        return CONTACTS.on_ground(self, self.neutral() if q is None else q, height)
 
     # --- constraint rows ----------------------------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""The parts of a mechanism, as data: bodies, joints, frames, springs, tendons, actuators, couplings, loops, visuals.
+"""The parts of a mechanism, as data: bodies, joints, frames, springs, tendons, actuators, couplings, loops, shapes.
 
 Everything is named; lengths in metres, angles in radians, SI throughout. Parts know nothing of each other but names.
 """
@@ -224,6 +224,73 @@ VISUALS = {
     "mesh": ("scale along x", "along y", "along z"),
 }
 """Kinds of visuals, and what their numbers are."""
+
+
+@dataclass(frozen=True)
+class CollisionShape:
+    """A shape by which a body touches others; it acts in a run that is given contacts of shapes (`contacts`).
+
+    Attributes
+    ----------
+    name
+        What it is called: as in the file, or after its body.
+    body
+        Name of a body, or of the ground.
+    kind, size, placement, file
+        As of a `Visual`, with sizes above zero. The kind "heightfield" has no numbers in `size`, but its grid in
+        `points`; a "plane" is without end. Of a mesh its convex hull touches.
+    points : (n, 3)
+        Vertices of a mesh that stands in the file itself; of a height field x (n,), y (m,) and heights (n, m).
+    friction, restitution
+        Coulomb's coefficient, and Newton's between 0 and 1; None where the file says nothing.
+    group, mask
+        Bits: two shapes may touch if the group of one has a bit in the mask of the other (MuJoCo's `contype`,
+        `conaffinity`).
+    priority
+        Of two shapes that touch, the one with the higher priority has the say on friction; otherwise the larger counts.
+    """
+
+    name: str
+    body: str
+    kind: str
+    size: tuple[float, ...]
+    placement: Placement = IDENTITY
+    file: str = ""
+    points: Any = field(default=None, compare=False, repr=False)
+    friction: float | None = None
+    restitution: float | None = None
+    group: int = 1
+    mask: int = 1
+    priority: int = 0
+    source: Source | None = field(default=None, compare=False)
+
+
+COLLISION_KINDS = {**VISUALS, "heightfield": ()}
+"""Kinds of collision shapes, and what their numbers are."""
+
+
+@dataclass(frozen=True)
+class ContactRule:
+    """What a file says on a pair of bodies, or of shapes: they never touch, or touch in their own way.
+
+    Attributes
+    ----------
+    one, other
+        Names of bodies; of shapes where `touch` is true.
+    touch
+        False: pairs of these bodies are left out. True: these two shapes touch, whatever else would leave them out.
+    friction
+        Coulomb's coefficient of a pair that touches.
+    reason
+        Who says so: "<disable_collisions> of the SRDF file".
+    """
+
+    one: str
+    other: str
+    touch: bool = False
+    friction: float | None = None
+    reason: str = ""
+    source: Source | None = field(default=None, compare=False)
 
 
 FILE_POSE = "file"

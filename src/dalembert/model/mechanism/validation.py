@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,7 +14,16 @@ from dalembert.errors import Advised, DalembertError, ModelError, ShapeError, ad
 from dalembert.model.joints import KINDS
 from dalembert.model.limits import ONE_AXIS
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import VISUALS, Coupling, Joint, Limits, Source, Tendon
+from dalembert.model.mechanism.parts import (
+    COLLISION_KINDS,
+    VISUALS,
+    CollisionShape,
+    Coupling,
+    Joint,
+    Limits,
+    Source,
+    Tendon,
+)
 from dalembert.model.mechanism.placement import EYE, IDENTITY, Placement, exact
 from dalembert.names import lookup, near_matches
 from dalembert.types import Array
@@ -239,6 +249,46 @@ def make_visual_size(kind: str, size: Any, what: str, source: Source | None) -> 
         words = f"the size of {what} is ({', '.join(meanings)}) in metres, not {size!r}"
         raise ModelError(words, source, subject="size")
     return tuple(array.tolist())
+
+
+def make_collision_shape(
+    name: str, body: str, kind: str, size: Any, where: Placement, properties: dict[str, Any], what: str,
+    source: Source | None,
+) -> CollisionShape:  # fmt: skip
+    """Return a collision shape: sizes above zero, friction at least zero, restitution between zero and one."""
+    known = {"file", "points", "friction", "restitution", "group", "mask", "priority"}
+    for key in properties.keys() - known:
+        lookup(key, dict.fromkeys(sorted(known)), "property of a collision shape", source)
+    meanings = COLLISION_KINDS[kind]
+    array = np.atleast_1d(numbers(size, f"the size of {what}", source)) if len(meanings) else np.zeros(0)
+    if kind != "plane" and (array.shape != (len(meanings),) or not np.isfinite(array).all()):
+        words = f"the size of {what} is ({', '.join(meanings)}) in metres, not {size!r}"
+        raise ModelError(words, source, subject="size")
+    zero = [word for word, x in zip(meanings, array, strict=False) if not (x > 0.0 or (kind == "mesh" and x < 0.0))]
+    if zero and kind != "plane":
+        raise ModelError(
+            f"{what} ({kind}) has no extent: {', '.join(zero)} must be above zero in size = {array.tolist()}",
+            source, subject="size",
+        )  # fmt: skip
+    friction, restitution = properties.get("friction"), properties.get("restitution")
+    if friction is not None and not (np.isfinite(friction) and friction >= 0.0):
+        raise ModelError(f"friction={friction!r} of {what} must be a finite number >= 0", source, subject="friction")
+    if restitution is not None and not 0.0 <= restitution <= 1.0:
+        raise ModelError(
+            f"restitution={restitution!r} of {what} must be between 0 and 1", source, subject="restitution"
+        )
+    return CollisionShape(name, body, kind, tuple(map(float, array)), where, source=source, **properties)
+
+
+def with_names(shapes: Sequence[CollisionShape]) -> tuple[CollisionShape, ...]:
+    """Return collision shapes with a name each: their own, or their body's, with a number where it is taken."""
+    taken: dict[str, int] = {}
+    named = []
+    for shape in shapes:
+        wanted = shape.name or shape.body
+        taken[wanted] = taken.get(wanted, 0) + 1
+        named.append(replace(shape, name=wanted if taken[wanted] == 1 else f"{wanted} {taken[wanted]}"))
+    return tuple(named)
 
 
 def make_inertia(inertia: Any, mass: Any, center: Any, what: str, source: Source | None) -> Inertia:

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import dalembert as da
-from dalembert.view.meshes import TriangleMesh, coarser, read_mesh
+from dalembert.readers.meshes import TriangleMesh, coarser, read_mesh
 from tests.readers.robots import ROBOTS
 
 CORNERS = np.array([[0, 0, 0], [1, 0, 0], [0, 1, 0], [0, 0, 1]], float)

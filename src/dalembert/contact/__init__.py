@@ -1,0 +1,1 @@
+"""Shapes that touch: pairs, broad and narrow phase in compiled loops."""
