@@ -7,11 +7,11 @@ import pytest
 
 import dalembert as da
 from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
-from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.events.record import Mode
 from tests.reference.contact.bounds import BoundedChain, MotionBounds, largest
+from tests.reference.contact.geometry import Geometry
 from tests.reference.contact.isolate import GapPoint, first_zero, least_value
 from tests.reference.contact.mode_dynamics import Stage, TrialStep
 from tests.simulate.contact_cases import plate

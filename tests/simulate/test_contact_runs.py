@@ -48,20 +48,16 @@ def scene():
 
 
 @pytest.mark.parametrize("kind", ["none", "table", "python"])
-def test_compiled_steps_are_the_plain_ones(kind):
+def test_steps_of_a_scene_with_everything_meet_the_laws(kind):
     m, q, contacts = scene()
     push = np.zeros(m.nv)
     push[0] = 1.0
     torque = {"none": None, "table": ([0.0, 0.1, 0.3], np.outer([0, 2, -1], push)), "python": lambda t, q, v: t * push}
-    given = {"contacts": contacts, "method": "moreau", "step": 2e-3, "force": torque[kind]}
-    fast, plain = (da.simulate(m, 0.3, q, compiled=each, **given) for each in (True, False))
-    assert fast.ok
-    np.testing.assert_array_equal(fast.modes, plain.modes)
-    assert len({tuple(row) for row in fast.modes}) > 4
-    for name, atol in (("q", 1e-9), ("v", 1e-7), ("work", 1e-9), ("heat", 1e-8), ("multipliers", 1e-4)):
-        np.testing.assert_allclose(fast.samples[name], plain.samples[name], atol=atol, err_msg=name)
-    assert fast.position_residual.max() < 1e-10
-    assert fast.samples["contact_residual"].max() < 1e-8
+    run = da.simulate(m, 0.3, q, contacts=contacts, method="moreau", step=2e-3, force=torque[kind])
+    assert run.ok
+    assert len({tuple(row) for row in run.modes}) > 4
+    assert run.position_residual.max() < 1e-10
+    assert run.samples["contact_residual"].max() < 1e-8
 
 
 def test_redundant_rows_have_a_verdict_and_the_same_motion():
@@ -199,12 +195,6 @@ def test_both_laws_bounce_alike_in_both_methods(law):
     at = np.searchsorted(exact.t, 1.0)
     assert abs(run.q[np.searchsorted(run.t, exact.t[at])] - exact.q[at])[0] < 3e-3
     assert abs(run.q[-1, 0]) < 1e-3
-    # plain steps are slow: ten times longer ones, against the compiled ones
-    plain, fast = (
-        da.simulate(vertical_ball(), 1.2, [1.0], contacts=contacts, method="moreau", step=1e-3, compiled=compiled)
-        for compiled in (False, True)
-    )
-    np.testing.assert_allclose(plain.q, fast.q, rtol=0, atol=1e-10)
 
 
 def test_sliding_begins_where_the_force_leaves_the_cone():

@@ -147,8 +147,8 @@ def test_woodpecker_every_phase_and_impact_against_lagranges_equations():
 
 def test_plastic_impacts_go_through_kkt_with_the_contacts_that_stay():
     from dalembert.simulate.contact.complementarity import Limbs
-    from dalembert.simulate.contact.geometry import Geometry
     from dalembert.simulate.contact.shapes import pairs_of
+    from tests.reference.contact.geometry import Geometry
     from tests.reference.contact.impacts import Collision
     from tests.simulate.contact_cases import brick
 

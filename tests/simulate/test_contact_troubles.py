@@ -110,22 +110,20 @@ def test_laws_are_measured_against_the_data():
     np.testing.assert_allclose(ground.r, [1e-3, -2e-4, 0], atol=1e-12)
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_time_steps_through_painleves_paradox_say_so(compiled):
+def test_time_steps_through_painleves_paradox_say_so():
     m, q, contacts = sliding_rod(2.0)
-    run = da.simulate(m, 0.1, q, [3.0, 0, 0], contacts=contacts, method="moreau", compiled=compiled)
+    run = da.simulate(m, 0.1, q, [3.0, 0, 0], contacts=contacts, method="moreau")
     assert run.status == "indeterminate"
     assert not run.ok
     assert "Painleve" in run.message
     assert "'tip'" in run.message
     assert "t = 0 s" in run.message
     m, q, contacts = sliding_rod(0.5)
-    run = da.simulate(m, 0.1, q, [3.0, 0, 0], contacts=contacts, method="moreau", compiled=compiled)
+    run = da.simulate(m, 0.1, q, [3.0, 0, 0], contacts=contacts, method="moreau")
     assert run.ok, run.message
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_time_steps_that_leave_an_indeterminate_state_say_so(compiled):
+def test_time_steps_that_leave_an_indeterminate_state_say_so():
     """Spinning at 8 rad/s lifts the tip of Painleve's rod, u_N' = G N + b: N = 0 is an answer, N = -b / G another."""
     spin, c = 8.0, 0.5 * np.cos(np.deg2rad(45.0))
     b = c * spin**2 - 9.81
@@ -134,7 +132,7 @@ def test_time_steps_that_leave_an_indeterminate_state_say_so(compiled):
         assert (b > 0.0 > G) == (mu == 2.0)
         m, q, contacts = sliding_rod(mu)
         v = [3.0 - c * spin, -c * spin, spin]
-        run = da.simulate(m, 0.02, q, v, contacts=contacts, method="moreau", compiled=compiled)
+        run = da.simulate(m, 0.02, q, v, contacts=contacts, method="moreau")
         assert run.status == status, run.message
         if mu == 2.0:
             assert "steps that slide through Painleve's paradox: 1, the first at t = 0 s" in run.message
@@ -219,10 +217,9 @@ def test_impacts_that_gain_energy_are_counted_and_said(tmp_path):
     assert run.energy.total[-1] < run.energy.total[0]
 
 
-@pytest.mark.parametrize("compiled", [True, False])
-def test_time_steps_that_gain_energy_are_counted_and_said(compiled, tmp_path):
+def test_time_steps_that_gain_energy_are_counted_and_said(tmp_path):
     m, (q, v), contact, gain = kane_levinson()
-    options = {"contacts": [contact], "method": "moreau", "step": 1e-4, "compiled": compiled, "every": 1e-3}
+    options = {"contacts": [contact], "method": "moreau", "step": 1e-4, "every": 1e-3}
     run = da.simulate(m, 0.01, q, v, file=tmp_path / "run.h5", **options)
     assert run.energy.total[-1] - run.energy.total[0] == pytest.approx(gain, rel=1e-6)
     assert run.status == "inaccurate"

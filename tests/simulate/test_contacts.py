@@ -12,8 +12,8 @@ import pytest
 import dalembert as da
 from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
 from dalembert.simulate.contact.complementarity import complementarity, impact_impulses
-from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.shapes import pairs_of
+from tests.reference.contact.geometry import Geometry
 from tests.reference.contact.impacts import limit
 from tests.simulate.contact_cases import (
     brick,

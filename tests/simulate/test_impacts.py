@@ -11,9 +11,9 @@ import pytest
 import dalembert as da
 from dalembert.friction import ExpressionLaw
 from dalembert.simulate.contact import Contact, Sphere
-from dalembert.simulate.contact.geometry import Geometry
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.events.record import ImpactRecord
+from tests.reference.contact.geometry import Geometry
 from tests.simulate.contact_cases import brick, cradle, impacting_stick, rocking_block, tennis_ball, vertical_ball
 from tests.simulate.toys import hopper
 

@@ -355,7 +355,7 @@ ACCEPTED = 1e-8
 EVEN_SHARES = 1e-8
 """Part of the largest entry that makes the matrix of contacts that share their load regular."""
 
-AIM_IN_STEPS = 1e-11
+AIM_IN_STEPS = 1e-10
 """Residual of the contact laws, relative to the data, that time steps aim at."""
 
 CONTRADICTING_RATES = 1e-3

@@ -13,7 +13,7 @@ from dalembert.simulate.runge_kutta import method_of
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.mechanism import Mechanism
-    from dalembert.simulate.contact.geometry import State
+    from tests.reference.contact.geometry import State
     from tests.reference.contact.mode_dynamics import ContactState, TrialStep
 
 Array = np.ndarray

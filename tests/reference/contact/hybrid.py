@@ -9,7 +9,7 @@ import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.simulate.contact.complementarity import GAINED, ORDERS, Limbs
-from dalembert.simulate.contact.geometry import Geometry, Units, refuse_penetration
+from dalembert.simulate.contact.geometry import Units, refuse_penetration
 from dalembert.simulate.contact.run_end import guarded
 from dalembert.simulate.contact.shapes import pairs_of
 from dalembert.simulate.entry import prepare
@@ -19,6 +19,7 @@ from dalembert.simulate.samples import asked_time, bounds_between
 from dalembert.simulate.session import Session
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from tests.reference.contact.edges import Edges
+from tests.reference.contact.geometry import Geometry
 from tests.reference.contact.impacts import Collision, Zeno
 from tests.reference.contact.locate import Locator, Watching
 from tests.reference.contact.mode_dynamics import ContactState, ModeDynamics, ModeIntegrator, TrialStep

@@ -14,7 +14,7 @@ from dalembert.simulate.contact.complementarity import (
     impact_impulses,
     stiffened,
 )
-from dalembert.simulate.contact.geometry import Geometry, State
+from tests.reference.contact.geometry import Geometry, State
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Impacts: which contacts take part, their impulses, and what stays closed.

@@ -14,11 +14,12 @@ from dalembert.kkt.limits import CERTAIN
 from dalembert.kkt.residual import estimated
 from dalembert.model.joints import KINDS
 from dalembert.simulate.contact.complementarity import Inverse, Limbs, complementarity, stiffened
-from dalembert.simulate.contact.geometry import Geometry, State, Units
+from dalembert.simulate.contact.geometry import Units
 from dalembert.simulate.equations.codes import Chart, Forces
 from dalembert.simulate.limits import REDUNDANT_RESIDUAL
 from dalembert.simulate.runge_kutta import DOP853
 from dalembert.simulate.session import RunSettings
+from tests.reference.contact.geometry import Geometry, State
 from tests.reference.dry.explicit import DOP853_TABLE
 
 # ----------------------------------------------------------------------------------------------------------------------

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 
 from dalembert.errors import SolvabilityError
-from dalembert.simulate.contact.geometry import State
 from dalembert.simulate.events.record import EventRecord, Mode
 from dalembert.simulate.session import Session
+from tests.reference.contact.geometry import State
 from tests.reference.contact.impacts import Collision, Zeno
 from tests.reference.contact.locate import WEAK, opening
 from tests.reference.contact.mode_dynamics import ContactState, ModeDynamics, ModeMotion

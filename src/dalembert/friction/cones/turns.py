@@ -1,4 +1,4 @@
-"""Contact laws by Newton's method and ADMM in turns, in loops that make no arrays: warm starts of time steps.
+r"""Contact laws by Newton's method and ADMM in turns, in loops that make no arrays: warm starts of time steps.
 
 Symbols: r impulses, u = G r + g velocities after them, G the Delassus matrix; mu coefficient, b bound of friction
 without a normal, c least normal impulse; P projection, p_N, p_T > 0 scales; rows of contact i begin at first[i]:
@@ -9,7 +9,7 @@ without a normal, c least normal impulse; P projection, p_N, p_T > 0 scales; row
 |---|---|---|
 | CONE | normal, two tangents | 0 <= u_N _|_ r_N >= c, Coulomb's law in the plane |
 | NORMAL | normal | the first half of it |
-| DISK | two tangents | \\|r_T\\| <= b, opposite to u_T where it slides |
+| DISK | two tangents | \|r_T\| <= b, opposite to u_T where it slides |
 | LINE | one tangent | the same on a line |
 
 F = 0 is the exact law (Alart and Curnier 1991). Newton's method takes a few steps from the impulses of the step before
@@ -38,6 +38,9 @@ NEWTON_STEPS, NEWTON_AGAIN = 10, 20
 SHORTER, LONGEST_TRIES = 0.4, 5
 """Steps of Newton's method that make the residual worse are shortened by this factor, so many times at most."""
 
+BEYOND = 1e-3
+"""Newton's method aims at this part of the tolerance: it is reached in one step more, or rounding forbids it."""
+
 WORSE, LOST = 2.0, 10.0
 """How much worse a step may make the residual, and from where on it is taken back."""
 
@@ -59,6 +62,12 @@ PROXIMAL = 1e-6
 TOO_FAR, PENALTY_STEP = 10.0, 3.0
 """The penalty changes by the second factor where one residual of ADMM is the first factor above the other."""
 
+POINTS = 60
+"""Proximal points at most."""
+
+FIRST_SHIFT, SHIFT_FALLS, LEAST_SHIFT = 1e-2, 0.2, 1e-9
+"""Parts of the mean diagonal that proximal points add to G: the first, by which factor it falls, and the least."""
+
 POWER_STEPS = 20
 """Steps of the power method for the largest eigenvalue of G."""
 
@@ -79,6 +88,8 @@ class ConeWork(NamedTuple):
     kept: np.ndarray
     start: np.ndarray
     best: np.ndarray
+    diagonal: np.ndarray
+    moved: np.ndarray
     y: np.ndarray
     z: np.ndarray
     x: np.ndarray
@@ -91,7 +102,7 @@ class ConeWork(NamedTuple):
     @classmethod
     def of(cls, contacts: int, rows: int) -> ConeWork:
         """Return memory for so many contacts and rows."""
-        vectors = [np.zeros(rows) for _ in range(9)]
+        vectors = [np.zeros(rows) for _ in range(11)]
         whole = [np.zeros(rows, np.int64) for _ in range(2)]
         square = [np.zeros((rows, rows)) for _ in range(2)]
         return cls(np.zeros((contacts, 2)), *vectors, *square, *whole, np.zeros(4, np.int64))
@@ -200,8 +211,7 @@ def set_tangent_rows(G, r, size, a, one, mu_n, disk, pt, normal, pn, w):
 
 @reordered_inner
 def set_newton(G, r, kind, first, mu, bound, floor, count, size, w):
-    """Write Newton's matrix of the rows that push, and the right side; return how many. Rows at rest go to their floor.
-    """
+    """Write Newton's matrix of the rows that push, and the right side; return how many."""
     m = 0
     for i in range(count):
         a = first[i]
@@ -250,10 +260,13 @@ def take_held_rows(G, kind, first, mu, count, size, r, w):
 
 @reordered_inner
 def newton(G, g, kind, first, mu, bound, floor, count, size, r, tolerance, most, scale, w):
-    """Improve r by Newton's method; return the residual over `scale`."""
+    """Improve r by Newton's method; return the residual over `scale`.
+
+    It aims beyond the tolerance, and ends where rounding lets no step get nearer.
+    """
     best = miss_law(G, g, kind, first, mu, bound, floor, count, size, r, w) / scale
     for turn in range(most):
-        if best <= tolerance:
+        if best <= BEYOND * tolerance:
             return best
         for a in range(size):
             w.kept[a] = r[a]
@@ -281,10 +294,12 @@ def newton(G, g, kind, first, mu, bound, floor, count, size, r, tolerance, most,
                     break
                 damping *= SHORTER
             good = found < LOST * best
-        if not good or (turn > 2 and found > 0.5 * best):
-            if not good:
+        if not good or ((turn > 2 or best <= tolerance) and found > 0.5 * best):
+            if not good or (best <= tolerance and found > best):
                 for a in range(size):
                     r[a] = w.kept[a]
+            if best <= tolerance:
+                return miss_law(G, g, kind, first, mu, bound, floor, count, size, r, w) / scale
             for _ in range(SWEEPS):
                 sweep(G, g, kind, first, mu, bound, floor, count, size, r, w)
             w.counts[1] += SWEEPS
@@ -443,6 +458,34 @@ def keep_better(found, best, size, r, w):
 
 
 @reordered_inner
+def proximal(G, g, kind, first, mu, bound, floor, count, size, r, tolerance, best, scale, w):
+    """Improve r by proximal points, G + delta I and g - delta r in place of G and g; return the residual.
+
+    Each step is a well-conditioned problem, and the steps end at an answer of the first; delta falls while that helps.
+    """
+    trace = 0.0
+    for a in range(size):
+        w.diagonal[a] = G[a, a]
+        trace += G[a, a] / size
+    delta = FIRST_SHIFT * trace
+    for _ in range(POINTS):
+        for a in range(size):
+            G[a, a] = w.diagonal[a] + delta
+            w.moved[a] = g[a] - delta * r[a]
+        inner = newton(
+            G, w.moved, kind, first, mu, bound, floor, count, size, r, 0.1 * tolerance, NEWTON_STEPS, scale, w
+        )  # fmt: skip
+        for a in range(size):
+            G[a, a] = w.diagonal[a]
+        found = miss_law(G, g, kind, first, mu, bound, floor, count, size, r, w) / scale
+        best = keep_better(found, best, size, r, w)
+        if best <= tolerance:
+            break
+        delta = max(SHIFT_FALLS * delta, LEAST_SHIFT * trace) if inner <= tolerance else min(4.0 * delta, trace)
+    return best
+
+
+@reordered_inner
 def solve_laws(G, g, kind, first, mu, bound, floor, count, size, r, tolerance, w):
     """Solve the laws of `count` contacts from the guess r; return the residual, a velocity over the largest |g|.
 
@@ -475,8 +518,12 @@ def solve_laws(G, g, kind, first, mu, bound, floor, count, size, r, tolerance, w
         if best > tolerance:
             found = newton(G, g, kind, first, mu, bound, floor, count, size, r, tolerance, NEWTON_AGAIN, scale, w)
             best = keep_better(found, best, size, r, w)
+        if best > tolerance:
+            for a in range(size):
+                r[a] = w.best[a]
+            best = proximal(G, g, kind, first, mu, bound, floor, count, size, r, tolerance, best, scale, w)
         if best <= tolerance:
             break
     for a in range(size):
         r[a] = w.best[a]
-    return best
+    return miss_law(G, g, kind, first, mu, bound, floor, count, size, r, w) / scale

@@ -91,6 +91,10 @@ class ContactSystem:
     axes: bool = False
     inputs: dict[str, Array] = field(default_factory=dict)  # further inputs of the kernel, constant
     trace: Callable[[Any], ca.Function] | None = None  # the terms of the mechanism, or of one with symbols for numbers
+    described: str = ""  # what the contacts of a mechanism are, as the key of a code
+    rubbing: list[Array] = field(
+        default_factory=list
+    )  # directions of a mechanism's contacts without a gap; zero if they move
 
     @property
     def k(self) -> int:
@@ -237,7 +241,7 @@ def _loop_row(mechanism: Any, motion: LoopMotion, q: ca.SX, v: ca.SX) -> tuple[c
     passes by add nothing along the axis.
     """
     n, place = mechanism.nv, ca.SX(np.array(motion.at.place.position, dtype=float))
-    frames = {body: _frame(mechanism, body, q, v) for body, _ in motion.ends if body != mechanism.ground}
+    frames = {body: joint_frame(mechanism, body, q, v) for body, _ in motion.ends if body != mechanism.ground}
     child = frames.get(motion.at.child)
     axis = ca.SX(motion.on_child) if child is None else child[0] @ ca.SX(motion.on_child)
     point = place if child is None else child[1] + child[0] @ place
@@ -296,11 +300,12 @@ def rubbing_rows(mechanism: Any, contact: FrictionContact) -> RubbingRows:
 
 def mechanism_contacts(
     mechanism: Any, pairs: tuple[ContactPair, ...], friction: bool, more: Sequence[FrictionContact] = (),
-    massless: Any = "hold",
+    massless: Any = "hold", compiled: bool = True,
 ) -> ContactSystem:  # fmt: skip
     """Return a mechanism with pairs that may touch and, where wanted, the dry friction of its joints and of others.
 
-    `massless` is what limbs without mass do while nothing holds them: `Mechanism.with_massless`.
+    `massless` is what limbs without mass do while nothing holds them: `Mechanism.with_massless`. Without `compiled` the
+    terms are not made a kernel.
     """
     contacts = [
         ContactData(
@@ -327,10 +332,11 @@ def mechanism_contacts(
     led = None if isinstance(massless, str) and massless == "hold" else mechanism.with_massless(massless)
     cacheable = mechanism.cacheable and (led is None or led.cacheable)
     key = (*key, *(() if led is None else ("massless", led.content())))
-    kernel = _kernel(key, lambda: trace_mechanism(mechanism, pairs, rubbing, led), cacheable)
+    kernel = _kernel(key, lambda: trace_mechanism(mechanism, pairs, rubbing, led), cacheable) if compiled else None
     return ContactSystem(
         mechanism, mechanism.nq, mechanism.nv, tuple(mechanism.names), tuple(mechanism.holonomic), contacts, kernel,
         vectors=False, axes=True, trace=lambda moving: trace_mechanism(moving, pairs, rubbing, led),
+        described=repr(key[3:]), rubbing=[rubs.rows for rubs in rubbing],
     )  # fmt: skip
 
 
@@ -360,7 +366,7 @@ def trace_mechanism(
     for pair in pairs:
         for ball in (pair.ball, pair.other):
             if ball is not None and ball.frame not in frames:
-                frames[ball.frame] = _frame(mechanism, ball.frame, q, v)
+                frames[ball.frame] = joint_frame(mechanism, ball.frame, q, v)
     gaps, rows, drifts, axes, balls = [], [], [], [], []
     for pair in pairs:
         if isinstance(pair.ground, Heightfield):  # what loops make of it: `field_loops.py`
@@ -412,7 +418,7 @@ def _of(mechanism: Any, what: str, **options: Any) -> Callable[..., Any]:
     return lambda *state: function(*state, mechanism.parameter_column)
 
 
-def _frame(mechanism: Any, name: str, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ...]:
+def joint_frame(mechanism: Any, name: str, q: ca.SX, v: ca.SX) -> tuple[ca.SX, ...]:
     """Return R, p, J, Jw (3, n), drifts and angular velocity of a frame, in world axes."""
     n = mechanism.nv
     R, p = _of(mechanism, "kinematics", frame=name)(q)

@@ -13,7 +13,7 @@ from __future__ import annotations
 import numpy as np
 
 from dalembert.kernel.bisection import count_up_to
-from dalembert.kernel.loops import compiled
+from dalembert.kernel.loops import compiled, inner
 from dalembert.simulate.limits import NEARER, NEAREST_FOUND, NO_DIRECTION
 
 SLOTS = 3
@@ -201,13 +201,13 @@ def is_new(n, normals, used):
     return True
 
 
-@compiled
+@inner
 def set_tangents(n, axes):
     """Write normal and two tangents by rows, as `geometry.tangents`."""
     sign = 1.0 if n[2] >= 0.0 else -1.0
     a = -1.0 / (sign + n[2])
     b = n[0] * n[1] * a
-    axes[0, :] = n
+    axes[0, 0], axes[0, 1], axes[0, 2] = n[0], n[1], n[2]
     axes[1, 0], axes[1, 1], axes[1, 2] = 1.0 + sign * n[0] * n[0] * a, sign * b, -sign * n[0]
     axes[2, 0], axes[2, 1], axes[2, 2] = b, sign + n[1] * n[1] * a, -n[1]
 

@@ -2,180 +2,165 @@
 
 from __future__ import annotations
 
-import ctypes
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
-from dalembert.kernel.loops import SIGNATURE, bind
+from dalembert.friction.cones.turns import ConeWork
+from dalembert.kernel.loops import SIGNATURE, bind, invoke
 from dalembert.simulate.contact.complementarity import GAINED, NO_IMPULSES, Limbs, free_motion
-from dalembert.simulate.contact.geometry import Geometry, refuse_penetration, refuse_small
+from dalembert.simulate.contact.geometry import refuse_penetration, refuse_small
 from dalembert.simulate.contact.run_end import call_on_step, guarded
-from dalembert.simulate.contact.shapes import Heightfield, Plane
+from dalembert.simulate.contact.surface_loops import SLOTS
 from dalembert.simulate.equations.callbacks import called
-from dalembert.simulate.equations.codes import Chart, Forces, _kernel, _traced
+from dalembert.simulate.equations.codes import Forces, _kernel, _traced
 from dalembert.simulate.equations.signals import SIGNALS
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.limits import ACCEPTED, CONFLICT, ON_THE_GRID, RESTING, SMALLEST_IN_STEPS, TOUCHING
 from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers import moreau_loops as loop
-from dalembert.simulate.steppers.moreau_contacts import contacts_of
-from dalembert.simulate.steppers.moreau_loops import ALONG, CLOSE, CONTACTS, FIELD, LIMIT, PLANE, SPHERES, TAU, Pairs
-from dalembert.simulate.steppers.moreau_plain import PlainSteps
+from dalembert.simulate.steppers.moreau_loops import ALONG, BIAS, CLOSE, TAU, TERMS, StepSamples, StepWork
+from dalembert.simulate.steppers.moreau_terms import StepTerms, address
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Memory of time stepping: what compiled steps read and write.
 
 
-class MoreauWork(NamedTuple):
-    """Memory of one run: what the codes read and write, and where they are."""
-
-    calls: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    environment: np.ndarray  # t, failure, signals
-    tau: np.ndarray
-    base: np.ndarray
-    way: np.ndarray
-    moved: np.ndarray
-    middle: np.ndarray
-    time: np.ndarray  # (1,)
-    speed: np.ndarray  # at which bias is taken
-    M: np.ndarray
-    bias: np.ndarray
-    A: np.ndarray
-    frames: np.ndarray
-    correction: np.ndarray
-    residual: np.ndarray
-    gaps: np.ndarray
-    W: np.ndarray
-    axes: np.ndarray
-    warm: np.ndarray  # impulses of the last step
-    closed: np.ndarray  # (k,) contacts that touch at the start of the step
-    left: np.ndarray  # (k, 9) contact velocity after it in world axes, r omega, normal
-    row_sizes: np.ndarray  # (m,) that rows of their constraint have in the metric of the mass, where the rank is known
-    known_rank: np.ndarray  # (1,), -1 where it is not known
-    missed: np.ndarray  # (k,) by how much the laws of contacts were missed in the last step, relative to the data
-
-
-class MoreauSamples(NamedTuple):
-    """Rows of a block; the last ones as `record.CONTACT_FIELDS`."""
-
-    t: np.ndarray
-    q: np.ndarray
-    v: np.ndarray
-    acceleration: np.ndarray
-    multipliers: np.ndarray
-    work: np.ndarray
-    step: np.ndarray
-    heat: np.ndarray
-    contact_forces: np.ndarray
-    modes: np.ndarray
-    contact_status: np.ndarray
-    contact_residual: np.ndarray
-
-
-# ----------------------------------------------------------------------------------------------------------------------
-# Data of compiled time steps: pairs as arrays, codes bound to memory, joint forces by Python functions.
-
-
-def pair_arrays(geometry: Geometry) -> Pairs:
-    """Return the pairs of a geometry as arrays."""
-    pairs, frames = geometry.pairs, geometry.frames
-    k = len(pairs)
-    kind, frame, place = np.zeros(k, np.int64), np.zeros((k, 2), np.int64), np.zeros((k, 2), np.int64)
-    at, radius, normal = np.zeros((k, 2, 3)), np.zeros((k, 2)), np.zeros((k, 3))
-    offset, sign, bound, field = np.zeros(k), np.zeros(k), np.zeros(k), np.zeros((k, 5), np.int64)
-    heights: list[Array] = [np.zeros(0)]
-    for i, pair in enumerate(pairs):
-        if pair.ball is None:
-            kind[i], place[i], sign[i], bound[i] = LIMIT, pair.coordinate, pair.sign, pair.bound
-            continue
-        for j, ball in enumerate((pair.ball, pair.other)):
-            if ball is not None:
-                frame[i, j], at[i, j], radius[i, j] = frames.index(ball.frame), ball.at, ball.radius
-        if isinstance(pair.ground, Plane):
-            kind[i], normal[i], offset[i] = PLANE, pair.ground.normal, pair.ground.offset
-        elif isinstance(pair.ground, Heightfield):
-            kind[i], field[i] = FIELD, pair.ground.stored(heights)
-        else:
-            kind[i] = SPHERES
-    mu, e = (np.array([getattr(pair, name) for pair in pairs]) for name in ("friction", "restitution"))
-    poisson = np.array([pair.impact == "poisson" for pair in pairs], bool)
-    slot = np.array([pair.slot for pair in pairs], np.int64)
-    fields = [pair.ground if isinstance(pair.ground, Heightfield) else None for pair in pairs]
-    reach = np.array(
-        [0.0 if ground is None else ground.reach(r) for ground, r in zip(fields, radius[:, 0], strict=True)]
-    )
-    return Pairs(
-        kind, frame, at, radius, normal, offset, place, sign, bound, field, slot, reach, np.concatenate(heights), mu, e,
-        poisson,
-    )  # fmt: skip
-
-
-class MoreauMemory:
+class StepMemory:
     """Work of one session, with everything that must stay alive beside it; errors of Python functions are kept."""
 
-    def __init__(
-        self, session: Session, geometry: Any, chart: Any, forces: Forces, k: int, compiled: bool = True
-    ) -> None:
-        self.session, self.forces = session, forces
+    def __init__(self, session: Session, terms: StepTerms, forces: Forces) -> None:
+        self.session, self.terms, self.forces = session, terms, forces
         self.error: BaseException | None = None
-        m = session.mechanism
-        n, rows, held = m.nv, len(m.names), int(sum(m.holonomic))
-        signals, rank = session.controller.symbols.numel(), rank_of(session)
-        self.work = MoreauWork(
-            np.zeros((SIGNALS + 1, 3), np.int64), session.q.copy(), session.v.copy(), np.zeros(2 + signals),
-            np.zeros(n), np.zeros(m.nq), np.zeros(n), np.zeros(m.nq), np.zeros(m.nq), np.zeros(1), np.zeros(n),
-            np.zeros((n, n)), np.zeros(n), np.zeros((rows, n)), np.zeros((len(geometry.frames), 18 + 6 * n)),
-            np.zeros(n), np.zeros(held), np.zeros(k), np.zeros((3 * k, n)), np.zeros((k, 3, 3)),
-            np.zeros(3 * k), np.zeros(k, np.bool_), np.zeros((k, 9)),
-            np.ones(rows) if rank is None else 1.0 / rank.scales,
-            np.array([-1 if rank is None else rank.rank], np.int64), np.zeros(k),
-        )  # fmt: skip
-        self.alive: list[Any] = [geometry, chart, forces]
-        if compiled:
-            self._bind(geometry, chart, rows, held)
+        self.alive: list[Any] = [terms, forces]
+        self.work = _work(session, terms)
+        self._bind(terms)
+        self.evaluate(0.0)
+        w = self.work
+        self.massless = Limbs(w.M.copy()).any
+        self.trapped_motion = self.massless and bool(free_motion(w.M.copy(), w.A.copy()).shape[1])
+        w.stiff[0] = 1.0 if self.massless else 0.0
+        w.driven[:] = terms.driven()
 
-    def _bind(self, geometry: Geometry, chart: Chart, rows: int, held: int) -> None:
+    def pattern(self) -> None:
+        """Write the pattern of the mass matrix's factor, from a configuration of no special kind."""
+        w = self.work
+        kept = w.q.copy(), w.v.copy()
+        w.v[:] = np.cos(np.arange(w.v.size) + 1.0)  # half a step of a second away from the start
+        self.evaluate(1.0)
+        ancestors, depth = self.terms.ancestors(w.M.copy(), self.massless)
+        w.ancestors[:], w.depth[:] = ancestors, depth
+        w.q[:], w.v[:] = kept
+        self.evaluate(0.0)
+
+    def evaluate(self, h: float, t: float | None = None) -> None:
+        """Write the terms in the middle of a step of h seconds."""
+        w = self.work
+        w.time[0], w.h[0] = self.session.settings.start if t is None else t, h
+        invoke(*w.calls[TERMS])
+        self.raise_error()
+
+    def raise_error(self) -> None:
+        """Raise what a function of Python has raised."""
+        if self.error is not None:
+            error, self.error, self.work.environment[1] = self.error, None, 0.0
+            raise error
+
+    def _bind(self, terms: StepTerms) -> None:
         w, m = self.work, self.session.mechanism
-        spare, status = np.zeros(rows), np.zeros(1)
-        read = {"q": w.middle, "v": w.speed, "t": w.time}
-        write = {"M": w.M, "bias": w.bias, "A": w.A, "drift": spare, "frames": w.frames}
-        self._take(CONTACTS, geometry.kernel, read | write)
-        self._take(ALONG, chart.along_kernel, {"base": w.base, "way": w.way, "q": w.moved})
-        if held:
-            key = ("simulate", m.content(), "close")
-            kernel = _kernel(key, lambda: _traced(m, "project_step"), m.cacheable)
-            done = {"step": w.correction, "residual": w.residual, "status": status}
-            self._take(CLOSE, kernel, {"q": w.moved, "t": w.time} | done)
+        kernels = terms.kernels()
+        self._take(ALONG, kernels["along"], {"base": w.base, "way": w.way, "q": w.moved})
+        if terms.python:
+            self._call(TERMS, terms.callback(w, self._fail))
+            self._call(BIAS, terms.bias_callback(w, self._fail))
+        else:
+            names = ("h", "middle", "M", "bias", "A", "rate", "gaps", "W", "offset", "load", "axes", "balls", "turns")
+            arrays = {name: getattr(w, name) for name in names} | {"q": w.q, "v": w.v, "t": w.time} | terms.inputs
+            self._take(TERMS, kernels["terms"], arrays)
+            arrays = {"q": w.middle, "v": w.speed, "t": w.time, "bias": w.bias} | terms.inputs
+            self._take(BIAS, kernels["bias"], arrays)
+        if w.residual.size:
+            if terms.mechanism is not None:
+                key = ("simulate", m.content(), "close")
+                kernel = _kernel(key, lambda: _traced(m, "project_step"), m.cacheable)
+                status = np.zeros(1)
+                self.alive.append(status)
+                done = {"step": w.correction, "residual": w.residual, "status": status}
+                self._take(CLOSE, kernel, {"q": w.moved, "t": w.time} | done)
+            else:
+                self._call(CLOSE, SIGNATURE(self._close))
         if self.forces.controller.function is not None:
-            callback = SIGNATURE(self._called)
-            self.alive.append(callback)
-            w.calls[SIGNALS] = ctypes.cast(callback, ctypes.c_void_p).value or 0, 0, 0
+            self._call(SIGNALS, SIGNATURE(self._called))
         if not self.forces.zero:
             arrays = {"t": w.environment[:1], "q": w.q, "v": w.v, "signals": w.environment[2:], "tau": w.tau}
             self._take(TAU, self.forces.kernel, arrays)
-        self.alive += [spare, status]
 
     def _take(self, row: int, kernel: Any, arrays: dict[str, Array]) -> None:
         self.work.calls[row], memory = bind(kernel, arrays)
         self.alive += [memory, kernel]
 
+    def _call(self, row: int, function: Any) -> None:
+        self.work.calls[row] = address(function), 0, 0
+        self.alive.append(function)
+
+    def _fail(self, error: BaseException) -> None:
+        """Keep an exception: it cannot pass through compiled code."""
+        self.error, self.work.environment[1] = error, 1.0
+
     def _called(self, table: Any, first: int, stop: int, scratch: Any) -> None:
-        """Ask the Python function for joint forces; an exception cannot pass through compiled code and is kept."""
+        """Ask the Python function for joint forces."""
         w, c = self.work, self.forces.controller
         try:
             self.forces.time = float(w.environment[0])
             w.environment[2:] = called(c.function, self.forces.time, w.q, w.v)  # type: ignore[arg-type]
         except BaseException as error:
-            self.error, w.environment[1] = error, 1.0
+            self._fail(error)
+
+    def _close(self, table: Any, first: int, stop: int, scratch: Any) -> None:
+        """Put positions onto the constraints of a system that is no mechanism."""
+        w = self.work
+        try:
+            w.correction[:] = self.session.mechanism.project(w.moved.copy(), t=float(w.time[0])) - w.moved
+            w.moved[:] += w.correction
+            w.residual[:] = 0.0
+        except BaseException as error:
+            self._fail(error)
 
 
-def samples_of(session: Session, contacts: int, size: int) -> MoreauSamples:
+def _work(session: Session, terms: StepTerms) -> StepWork:
+    """Return the memory of a run, zeros but for the state and what is known of the rank of its rows."""
+    m, n, k = session.mechanism, session.mechanism.nv, terms.k
+    rows, held = len(m.names), int(sum(m.holonomic))
+    rank, signals = rank_of(session), session.controller.symbols.numel()
+    balls = len(terms.contacts.fields)
+    turning = 3 * k if terms.turning else 0
+    shapes: dict[str, tuple[int, ...]] = {
+        "time": (1,), "h": (1,), "stiff": (1,), "rho": (1,), "q": (m.nq,), "base": (m.nq,), "moved": (m.nq,),
+        "middle": (m.nq,), "environment": (2 + signals,), "M": (n, n), "A": (rows, n), "rate": (rows,), "frames": (0,),
+        "residual": (held,), "stiffened": (n, n), "L": (n, n), "Q": (rows, n), "S": (rows, rows), "C": (rows, rows),
+        "rest": (rows, rows), "side": (rows,), "lam": (rows,), "row_sizes": (rows,), "gaps": (k,), "W": (3 * k, n),
+        "offset": (3 * k,), "load": (k,), "axes": (k, 3, 3), "balls": (balls, 12 + 6 * n), "turns": (turning, n),
+        "Y": (3 * k, n), "distance": (SLOTS,), "normals": (SLOTS, 3), "places": (SLOTS, 3), "normal": (3,),
+        "left": (k, 9), "missed": (k,), "mu": (k,), "bound": (k,), "floor": (k,), "G": (3 * k, 3 * k),
+    }  # fmt: skip
+    shapes |= dict.fromkeys(("warm", "before", "after", "P", "g", "r", "more"), (3 * k,))
+    whole = {"calls": (SIGNALS + 1, 3), "ancestors": (n, n), "depth": (n,), "known_rank": (1,)}
+    whole |= dict.fromkeys(("active", "kinds", "first"), (k,))
+    flags = {"kept": (rows,), "driven": (rows,), "ready": (k,), "closed": (k,), "inside": (k,)}
+    arrays: dict[str, Any] = {name: np.zeros(shapes.get(name, (n,))) for name in StepWork._fields if name != "cones"}
+    arrays |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
+    arrays |= {name: np.zeros(shape, np.bool_) for name, shape in flags.items()}
+    arrays["axes"][:], arrays["load"][:] = np.eye(3), 1.0
+    arrays["q"][:], arrays["v"][:] = session.q, session.v
+    arrays["row_sizes"][:] = np.ones(rows) if rank is None else 1.0 / rank.scales
+    arrays["known_rank"][0] = -1 if rank is None else rank.rank
+    return StepWork(**arrays, cones=ConeWork.of(k, 3 * k))
+
+
+def samples_of(session: Session, contacts: int, size: int) -> StepSamples:
     """Return room for a block of samples."""
     m = session.mechanism
     widths: dict[str, tuple[int, ...]] = {
@@ -183,10 +168,10 @@ def samples_of(session: Session, contacts: int, size: int) -> MoreauSamples:
         "contact_forces": (3 * contacts,), "modes": (contacts,),
     }  # fmt: skip
     whole = ("modes", "contact_status")
-    return MoreauSamples(
+    return StepSamples(
         **{
             name: np.zeros((size, *widths.get(name, ())), np.int64 if name in whole else float)
-            for name in MoreauSamples._fields
+            for name in StepSamples._fields
         }
     )
 
@@ -194,14 +179,17 @@ def samples_of(session: Session, contacts: int, size: int) -> MoreauSamples:
 # ----------------------------------------------------------------------------------------------------------------------
 # `method="moreau"`: time stepping for many contacts; impacts and forces alike are impulses of a step.
 #
-# Symbols: q_m = q + v h / 2 configuration in the middle; u = W v contact velocities; P impulses; e restitution.
+# Symbols: q_m = q + v h / 2 configuration in the middle; u = W v + offset contact velocities; P impulses;
+# e restitution:
 #
-#     M (v+ - v) = h f + W^T P - A^T L         A v+ = 0
+#     M (v+ - v) = h f + W^T P - A^T L         A v+ + rate = 0
 #     0 <= u_N+ + e u_N-  perp  P_N >= 0,      P_T by Coulomb's law            for contacts that would close in the step
 #     q+ = q + h (v + v+) / 2,  then positions moved back by the least motion where a gap is negative, and onto the rows
 #
 # f is taken in the middle too, at the velocity to which forces and the last impulses lead there: gyroscopic terms at
-# the old velocity would feed energy into whatever spins. u_N- of a contact that was closed is that of the end of the
+# the old velocity would feed energy into whatever spins. Rates of driven rows and surfaces are those of the end of the
+# step. Contacts that the answer would close join the problem, until there are none: impulses of others close contacts,
+# too. Friction without a normal has |P_T| <= h load limit. u_N- of a contact that was closed is that of the end of the
 # last step, and so is its part in the heat, -P . (u- + u+) / 2, in the axes and at the touching point of the new
 # normal: rows turn with their bodies, and would show what rolls as bouncing. Poisson's restitution: P of e = 0
 # compresses, then contacts that were open in the step before expand with at least e P. First order, whatever happens in
@@ -240,25 +228,28 @@ DEFAULT_STEP = 1e-3
 """Seconds, where none is asked for."""
 
 
+OPPOSING = (
+    "at t = {t:.9g} s constraint rows contradict each other: {names} ask for velocities that no motion has; look at "
+    "the rates of what drives them"
+)
+"""What is said of rows that move by themselves against each other."""
+
+
 class Moreau:
     """The time stepper of one session."""
 
-    def __init__(self, session: Session, compiled: bool) -> None:
-        self.session, m, s = session, session.mechanism, session.settings
+    def __init__(self, session: Session) -> None:
+        self.session, s = session, session.settings
         if session.watches:
             raise UnsupportedError('method="moreau" locates no events; method="hybrid" does')
-        self.geometry, self.chart = contacts_of(session)
-        start = self.geometry.state(session.q, session.v, s.start)
-        massless = Limbs(start.M).any
-        if massless and free_motion(start.M, start.A).shape[1]:
-            raise UnsupportedError('method="moreau" needs mass in every motion; method="hybrid" takes massless limbs')
-        self.forces = Forces(session.controller)
-        shapes_alone = type(self.geometry) is Geometry
-        self.names = [pair.name for pair in self.geometry.pairs] if shapes_alone else self.geometry.names
+        self.terms, self.forces = StepTerms(session), Forces(session.controller)
+        self.names = [contact.name for contact in self.terms.contacts.contacts]
         session.extra["contact_names"] = tuple(self.names)
-        compiled = compiled and shapes_alone and not massless
-        self.laws: Any = pair_arrays(self.geometry) if shapes_alone else self.geometry.laws()
-        self.memory = MoreauMemory(session, self.geometry, self.chart, self.forces, len(self.names), compiled)
+        self.memory = StepMemory(session, self.terms, self.forces)
+        if self.memory.trapped_motion:
+            raise UnsupportedError('method="moreau" needs mass in every motion; method="hybrid" takes massless limbs')
+        self.memory.pattern()
+        self.laws = self.terms.table(self.memory.work.ancestors, self.memory.work.depth)
         self.tables = session.controller.signals.tables()
         h = s.step or min(DEFAULT_STEP, s.largest_step)
         total = max(1, round(s.duration / h)) if s.step else int(np.ceil(s.duration / h * (1.0 - ON_THE_GRID)))
@@ -274,8 +265,6 @@ class Moreau:
         self.counts[[loop.STRIDE, loop.TOTAL]] = stride, total
         self.sums[[loop.STEP, loop.START]] = h, s.start
         self.samples = samples_of(session, len(self.names), BLOCK)
-        offsets = bool(m.names) and bool(np.any(m.constraint_velocity(session.q, np.zeros(m.nv), s.start)))
-        self.plain = None if compiled and not offsets else PlainSteps(self)
 
     @property
     def t(self) -> float:
@@ -286,7 +275,7 @@ class Moreau:
         """Take all steps."""
         s, counts = self.session, self.counts
         if s.checkpoint is None:
-            gaps = self.geometry.gaps(s.q)
+            gaps = self._start_gaps()
             refuse_small(s.system, s.extra.get("contacts"), self.names, gaps, SMALLEST_IN_STEPS)
             refuse_penetration(self.names, gaps)
         with guarded(s, lambda: self.forces.time, self._finish):
@@ -304,13 +293,11 @@ class Moreau:
 
     def _advance(self, most: int) -> None:
         work = self.memory.work
-        if self.plain is not None:
-            code = self.plain.advance(most)
-        else:
-            code = loop.advance(work, self.laws, self.tables, self.counts, self.sums, self.samples, most)
-        if code == loop.CALLBACK and self.memory.error is not None:
-            error, self.memory.error, work.environment[1] = self.memory.error, None, 0.0
-            raise error
+        code = loop.advance(work, self.laws, self.tables, self.counts, self.sums, self.samples, most)
+        self.memory.raise_error()
+        if code == loop.OPPOSED:
+            names = [repr(name) for name, kept in zip(self.terms.contacts.names, work.kept, strict=True) if not kept]
+            raise SolvabilityError(OPPOSING.format(t=self.t, names=", ".join(names)))
         if code == loop.NON_FINITE:
             raise SolvabilityError(f"at t = {self.t:.9g} s: the motion is no longer finite; try a smaller step")
         if code == loop.MASSLESS:
@@ -329,15 +316,23 @@ class Moreau:
         self.counts[loop.SAMPLES] = 1
         self._close_touching()
 
+    def _start_gaps(self) -> Array:
+        """Return the gaps at the start; infinite for friction without a normal, which has none."""
+        w = self.memory.work
+        self.memory.evaluate(0.0, self.t)
+        if self.laws.radius.size:
+            loop.fields_at_start(w, self.laws)
+        return np.where(self.laws.gapped, w.gaps, np.inf)
+
     def _close_touching(self) -> None:
         """Note which contacts touch at the start of the run, neither approaching nor separating, and how they move."""
-        w = self.memory.work
-        x = self.geometry.state(w.q, w.v, self.t)
-        u = (x.W @ w.v).reshape(-1, 3)
+        w, gaps = self.memory.work, self._start_gaps()
+        w.after[:] = w.W @ w.v + w.offset
+        u = w.after.reshape(-1, 3)
         resting = np.abs(u[:, 0]) <= RESTING * (1.0 + np.hypot(u[:, 1], u[:, 2]))
-        w.closed[:] = (x.gaps <= TOUCHING) & resting
-        w.left[:, :3] = np.einsum("kij,ki->kj", x.axes, u)
-        w.left[:, 3:6], w.left[:, 6:] = self.geometry.spins(w.q, w.v), x.axes[:, 0]
+        w.closed[:] = (gaps <= TOUCHING) & resting
+        w.new[:] = w.v
+        loop.leave_at_start(w, self.laws)
 
     def _finish(self) -> None:
         s = self.session
@@ -392,8 +387,6 @@ class Moreau:
             self.sums[loop.PARADOX_TIME :] = kept["troubles"][split:]
 
 
-def run_moreau(session: Session, compiled: bool = True) -> None:
-    """Integrate a session with contacts by time stepping; `compiled=False` takes the plain steps, for comparison."""
-    if not isinstance(compiled, bool):
-        raise ModelError(f"compiled={compiled!r} must be True or False")
-    Moreau(session, compiled).run()
+def run_moreau(session: Session) -> None:
+    """Integrate a session with contacts by time stepping."""
+    Moreau(session).run()

@@ -11,12 +11,12 @@ from typing import NamedTuple
 
 import numpy as np
 
-from dalembert.friction.cones.turns import CONE, DISK, LINE, NORMAL, ConeWork, rows_of_kind, solve_laws
+from dalembert.friction.cones.turns import CONE, NORMAL, ConeWork, rows_of_kind, solve_laws
 from dalembert.kernel.array_loops import substitute_lower, substitute_upper
-from dalembert.kernel.loops import invoke, reordered_inner, steady
+from dalembert.kernel.loops import compiled, invoke, nested, reordered_inner, steady
 from dalembert.kkt import Status
 from dalembert.kkt.limits import CERTAIN
-from dalembert.simulate.contact.surface_loops import SLOTS, set_places, set_tangents
+from dalembert.simulate.contact.surface_loops import set_places, set_tangents
 from dalembert.simulate.equations.signals import set_signals
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.limits import (
@@ -254,7 +254,7 @@ def halve(w, x):
 
 @reordered_inner
 def halve_along(w, path, size, x):
-    """The same where x is zero but at the velocities path[:size]."""
+    """Overwrite x, which is zero but at the velocities path[:size], by half(x)."""
     for b in range(size - 1, -1, -1):
         i = path[b]
         s = x[i]
@@ -281,7 +281,7 @@ def halve_back(w, x):
 
 @reordered_inner
 def choose_rows(w):
-    """Keep as many rows as the known rank by the largest pivots of S, beside the sizes that rows of their constraint have.
+    """Keep as many rows as the known rank, by the largest pivots of S beside the sizes of rows of their constraint.
 
     What tilted axes leave of a row has next to no pivot, beside them. Where no rank is known all are kept.
     """
@@ -385,17 +385,31 @@ def answer(w, x, velocity):
 
 
 @reordered_inner
+def energy_of(w, v):
+    """Return v . M v / 2."""
+    total = 0.0
+    for i in range(v.size):
+        s = 0.0
+        for j in range(v.size):
+            s += w.M[i, j] * v[j]
+        total += 0.5 * s * v[i]
+    return total
+
+
+@reordered_inner
 def opposed(w, velocity):
-    """Return by how much rows that were left out are missed, relative to the velocities they are summed from."""
-    worst = 0.0
+    """Return by how much rows that were left out are missed, relative to what rows of their constraint may sum up to.
+
+    |a . v| <= |a| |v| in the metric of the mass; what tilted axes leave of a row says nothing of its own size.
+    """
+    worst, speed = 0.0, np.sqrt(2.0 * energy_of(w, velocity))
     for i in range(w.rate.size):
         if w.kept[i]:
             continue
-        total, size = w.rate[i], abs(w.rate[i]) + NO_VELOCITY
+        total = w.rate[i]
         for j in range(velocity.size):
             total += w.A[i, j] * velocity[j]
-            size += abs(w.A[i, j] * velocity[j])
-        worst = max(worst, abs(total) / size)
+        worst = max(worst, abs(total) / (abs(w.rate[i]) + w.row_sizes[i] * speed + NO_VELOCITY))
     return worst
 
 
@@ -420,7 +434,7 @@ def evaluate(w, c, tables, t, h):
     return FINE
 
 
-@reordered_inner
+@nested
 def set_fields(w, c):
     """Write gaps, rows and axes of contacts with heightfields."""
     n = w.v.size
@@ -478,7 +492,7 @@ def add_impulses(w, c, P, x):
 
 @reordered_inner
 def set_forces(w, c, h):
-    """Write the impulses of forces, bias taken at the velocity to which they and the last impulses lead in the middle."""
+    """Write the impulses of forces; bias at the velocity to which they and the last impulses lead in the middle."""
     for i in range(w.v.size):
         w.half[i] = h * (w.tau[i] - w.bias[i])
     add_impulses(w, c, w.warm, w.half)
@@ -777,7 +791,7 @@ def look_for_paradox(w, m, t, counts, sums):
 
 @reordered_inner
 def expand(w, c, m, size):
-    """Add the expansion of Poisson's law to the impulses of compression, for contacts just closed; return residual, or -1.
+    """Add the expansion of Poisson's law to compression, for contacts just closed; return its residual, or -1.
 
     Compression is w.r; the expansion has at least e times its normal impulse, and friction in the cone of its own.
     """
@@ -847,18 +861,6 @@ def close(w, t):
         if worst <= CLOSED:
             return
         move(w, w.moved, 1.0, w.correction)
-
-
-@reordered_inner
-def energy_of(w, v):
-    """Return v . M v / 2."""
-    total = 0.0
-    for i in range(v.size):
-        s = 0.0
-        for j in range(v.size):
-            s += w.M[i, j] * v[j]
-        total += 0.5 * s * v[i]
-    return total
 
 
 @reordered_inner
@@ -1045,3 +1047,15 @@ def advance(w, c, tables, counts, sums, samples, most):
         count_gain(w, c, t, counts, sums)
         finish(w, c, t, h, counts, sums, samples, status)
     return FINE
+
+
+@compiled
+def fields_at_start(w, c):
+    """Write gaps and rows of contacts with heightfields, for a look at the start."""
+    set_fields(w, c)
+
+
+@steady
+def leave_at_start(w, c):
+    """Keep what contacts do before the first step."""
+    leave(w, c)
