@@ -56,6 +56,9 @@ ADMM_STEPS, ADMM_LOOK, ADMM_AGAIN = 1500, 5, 20
 ADMM_AIM, ADMM_NARROWS = 1e-3, 0.03
 """ADMM aims at the first part in its first turn, and by the second factor nearer in every other."""
 
+CONDITION = 1e-4
+"""The first penalty is the root of largest and smallest eigenvalue of G; the smallest is taken as this part of the other."""
+
 PROXIMAL = 1e-6
 """Weight of ADMM's proximal term, beside the penalty: G is singular where contacts are redundant."""
 
@@ -71,6 +74,9 @@ FIRST_SHIFT, SHIFT_FALLS, LEAST_SHIFT = 1e-2, 0.2, 1e-9
 POWER_STEPS = 20
 """Steps of the power method for the largest eigenvalue of G."""
 
+HELD_STILL = 1e-12
+"""Contacts that impulses cannot move rest below this part of the largest |g|."""
+
 NO_MOTION = 1e-14
 """Contacts whose part of G is below this part of the largest cannot be moved by impulses."""
 
@@ -82,6 +88,7 @@ class ConeWork(NamedTuple):
     """Memory of the solver, for `rows` rows and as many contacts."""
 
     p: np.ndarray  # (contacts, 2) scales of normal and tangents
+    sizes: np.ndarray  # (2,) scale of impulses where nothing moves, and velocity that is rest there
     u: np.ndarray  # (rows,)
     F: np.ndarray
     step: np.ndarray
@@ -105,7 +112,7 @@ class ConeWork(NamedTuple):
         vectors = [np.zeros(rows) for _ in range(11)]
         whole = [np.zeros(rows, np.int64) for _ in range(2)]
         square = [np.zeros((rows, rows)) for _ in range(2)]
-        return cls(np.zeros((contacts, 2)), *vectors, *square, *whole, np.zeros(4, np.int64))
+        return cls(np.zeros((contacts, 2)), np.zeros(2), *vectors, *square, *whole, np.zeros(4, np.int64))
 
 
 @reordered_inner
@@ -115,9 +122,9 @@ def rows_of_kind(kind):
 
 
 @reordered_inner
-def set_scales(G, g, kind, first, count, p):
+def set_scales(G, g, kind, first, count, w):
     """Write p_N and p_T of all contacts, zero where nothing moves; return the size of the data, the largest |g|."""
-    scale, largest = LEAST_SCALE, 0.0
+    scale, largest, p = LEAST_SCALE, 0.0, w.p
     for i in range(count):
         for a in range(first[i], first[i] + rows_of_kind(kind[i])):
             scale = max(scale, abs(g[a]))
@@ -133,6 +140,7 @@ def set_scales(G, g, kind, first, count, p):
             b = a + 1 if kind[i] == CONE else a
             most = max(G[b, b], G[b + 1, b + 1]) + abs(G[b, b + 1])
             p[i, 1] = 1.0 / most if most > NO_MOTION * largest else 0.0
+    w.sizes[0], w.sizes[1] = 1.0 / largest if largest > 0.0 else 1.0, HELD_STILL * scale
     return scale
 
 
@@ -152,31 +160,47 @@ def miss_law(G, g, kind, first, mu, bound, floor, count, size, r, w):
                 n = max(r[a] - w.p[i, 0] * w.u[a], floor[i])
                 w.F[a] = r[a] - n
                 worst = max(worst, abs(w.F[a]) / w.p[i, 0])
-            else:  # nothing moves it: it must not approach
-                n = r[a]
-                w.F[a] = 0.0
-                worst = max(worst, -w.u[a])
+            else:  # nothing moves it: it must not approach, and does not push where it separates
+                n = max(r[a], floor[i]) if w.u[a] <= w.sizes[1] else floor[i]
+                w.F[a] = r[a] - n
+                worst = max(worst, -w.u[a], abs(w.F[a]) / w.sizes[0])
             disk = mu[i] * n
             if kind[i] == NORMAL:
                 continue
             a += 1
-        pt = w.p[i, 1]
-        x = r[a] - pt * w.u[a]
-        y = 0.0 if kind[i] == LINE else r[a + 1] - pt * w.u[a + 1]
+        pt, one = w.p[i, 1], kind[i] == LINE
+        size = pt if pt > 0.0 else w.sizes[0]
+        if pt > 0.0:
+            x, y = r[a] - pt * w.u[a], 0.0 if one else r[a + 1] - pt * w.u[a + 1]
+        else:
+            x, y = prescribed(r, a, one, disk, w)
         reach = np.sqrt(x * x + y * y)
         if reach > disk:
             x, y = x * disk / reach, y * disk / reach
         w.F[a] = r[a] - x
-        worst = max(worst, abs(w.F[a]) / pt if pt > 0.0 else 0.0)
-        if kind[i] != LINE:
+        worst = max(worst, abs(w.F[a]) / size)
+        if not one:
             w.F[a + 1] = r[a + 1] - y
-            worst = max(worst, abs(w.F[a + 1]) / pt if pt > 0.0 else 0.0)
+            worst = max(worst, abs(w.F[a + 1]) / size)
     return worst
+
+
+@reordered_inner
+def prescribed(r, a, one, disk, w):
+    """Return the friction of tangents that impulses do not move: against their velocity, or as it is where they rest."""
+    x, y = w.u[a], 0.0 if one else w.u[a + 1]
+    speed = np.sqrt(x * x + y * y)
+    if speed > w.sizes[1]:
+        return -disk * x / speed, -disk * y / speed
+    return r[a], 0.0 if one else r[a + 1]
 
 
 @reordered_inner
 def set_tangent_rows(G, r, size, a, one, mu_n, disk, pt, normal, pn, w):
     """Write Newton's rows of the tangents that begin at a; `normal` is the row of their normal, or -1."""
+    if pt == 0.0:
+        set_prescribed_rows(G, size, a, one, mu_n, normal, pn, w)
+        return
     x = r[a] - pt * w.u[a]
     y = 0.0 if one else r[a + 1] - pt * w.u[a + 1]
     reach = np.sqrt(x * x + y * y)
@@ -210,6 +234,24 @@ def set_tangent_rows(G, r, size, a, one, mu_n, disk, pt, normal, pn, w):
 
 
 @reordered_inner
+def set_prescribed_rows(G, size, a, one, mu_n, normal, pn, w):
+    """Write Newton's rows of tangents that impulses do not move: F_T = r_T + mu (r_N - p_N u_N) u_T / |u_T|."""
+    x, y = w.u[a], 0.0 if one else w.u[a + 1]
+    speed = np.sqrt(x * x + y * y)
+    slides = speed > w.sizes[1]
+    last = a if one else a + 1
+    for b in range(a, last + 1):
+        k = w.place[b]
+        e = (x if b == a else y) / speed if slides and normal >= 0 else 0.0
+        for j in range(size):
+            if w.place[j] >= 0:
+                w.J[k, w.place[j]] = -mu_n * e * pn * G[normal, j] if e != 0.0 else 0.0
+        w.J[k, k] += 1.0
+        if e != 0.0:
+            w.J[k, w.place[normal]] += mu_n * e
+
+
+@reordered_inner
 def set_newton(G, r, kind, first, mu, bound, floor, count, size, w):
     """Write Newton's matrix of the rows that push, and the right side; return how many."""
     m = 0
@@ -219,9 +261,7 @@ def set_newton(G, r, kind, first, mu, bound, floor, count, size, w):
         if kind[i] == CONE or kind[i] == NORMAL:
             gone = w.p[i, 0] == 0.0 or r[a] - w.p[i, 0] * w.u[a] <= floor[i]
         for b in range(a, a + rows_of_kind(kind[i])):
-            held = (gone and (b == a or floor[i] == 0.0)) or (
-                (b > a or kind[i] == DISK or kind[i] == LINE) and w.p[i, 1] == 0.0
-            )
+            held = gone and (b == a or (floor[i] == 0.0 and w.p[i, 0] > 0.0))
             w.place[b] = -1 if held else m
             m += 0 if held else 1
     for b in range(size):
@@ -321,14 +361,16 @@ def sweep(G, g, kind, first, mu, bound, floor, count, size, r, w):
         for _ in range(OWN_STEPS):
             disk, change, t = bound[i], 0.0, a
             if kind[i] == CONE or kind[i] == NORMAL:
-                n = max(r[a] - w.p[i, 0] * w.u[a], floor[i]) if w.p[i, 0] > 0.0 else r[a]
+                n = max(r[a] - w.p[i, 0] * w.u[a], floor[i]) if w.p[i, 0] > 0.0 else r[a] - w.F[a]
                 change = move_row(G, a, rows, a, n - r[a], w.u)
                 r[a] = n
                 disk, t = mu[i] * n, a + 1
             if kind[i] != NORMAL:
                 pt, one = w.p[i, 1], kind[i] == LINE
-                x = r[t] - pt * w.u[t]
-                y = 0.0 if one else r[t + 1] - pt * w.u[t + 1]
+                if pt > 0.0:
+                    x, y = r[t] - pt * w.u[t], 0.0 if one else r[t + 1] - pt * w.u[t + 1]
+                else:
+                    x, y = prescribed(r, t, one, disk, w)
                 reach = np.sqrt(x * x + y * y)
                 if reach > disk:
                     x, y = x * disk / reach, y * disk / reach
@@ -405,8 +447,7 @@ def admm(G, g, kind, first, mu, bound, floor, count, size, r, tolerance, scale, 
     big = largest_eigenvalue(G, size, w)
     if not big > 0.0:
         return np.inf
-    low = max(big * 1e-4, 1e-12)
-    p, eta = np.sqrt(low * big), PROXIMAL * big
+    p, eta = np.sqrt(CONDITION) * big, PROXIMAL * big
     for a in range(size):
         w.x[a] = w.y[a] = r[a]
         total = g[a]
@@ -491,7 +532,7 @@ def solve_laws(G, g, kind, first, mu, bound, floor, count, size, r, tolerance, w
 
     `floor` is a least normal impulse (Poisson's expansion); ADMM takes part where it is zero everywhere.
     """
-    scale = set_scales(G, g, kind, first, count, w.p)
+    scale = set_scales(G, g, kind, first, count, w)
     plain = True
     for i in range(count):
         plain = plain and floor[i] == 0.0

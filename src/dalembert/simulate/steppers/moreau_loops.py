@@ -60,6 +60,9 @@ IN_DOUBT = int(Status.ILL_CONDITIONED)
 CLOSING = 4
 """Newton's method on constraints ends after so many steps."""
 
+HELD_ROW = 1e-11
+"""Contact rows of which constraint rows leave less than this part, in the metric of the mass, cannot be moved."""
+
 ROUNDS = 20
 """Rounds in which contacts that impulses of others close join the problem, at most."""
 
@@ -580,13 +583,28 @@ def ready_rows(w, c, k):
         for a in range(c.size[k]):
             y[c.path[k, a]] = w.W[3 * k + j, c.path[k, a]]
         halve_along(w, c.path[k], c.size[k], y)
-        for i in range(w.rate.size):
-            total = 0.0
-            for a in range(n):
-                total += w.Q[i, a] * y[a]
-            if total != 0.0:
-                for a in range(n):
-                    y[a] -= total * w.Q[i, a]
+        if w.rate.size:
+            free_of_rows(w, y)
+
+
+@reordered_inner
+def free_of_rows(w, y):
+    """Take from y what the constraint rows hold; what they leave of it below rounding is nothing."""
+    before, after = 0.0, 0.0
+    for a in range(y.size):
+        before += y[a] * y[a]
+    for i in range(w.rate.size):
+        total = 0.0
+        for a in range(y.size):
+            total += w.Q[i, a] * y[a]
+        if total != 0.0:
+            for a in range(y.size):
+                y[a] -= total * w.Q[i, a]
+    for a in range(y.size):
+        after += y[a] * y[a]
+    if after <= HELD_ROW * HELD_ROW * before:
+        for a in range(y.size):
+            y[a] = 0.0
 
 
 @reordered_inner
@@ -685,7 +703,8 @@ def judge(w, m):
         for b in range(a, a + rows_of_kind(w.kinds[s])):
             normal = b == a and (w.kinds[s] == CONE or w.kinds[s] == NORMAL)
             p = w.cones.p[s, 0 if normal else 1]
-            miss = max(miss, abs(w.cones.F[b]) / p if p > 0.0 else max(-w.cones.u[b], 0.0) if normal else 0.0)
+            size = p if p > 0.0 else w.cones.sizes[0]
+            miss = max(miss, abs(w.cones.F[b]) / size, -w.cones.u[b] if normal and p == 0.0 else 0.0)
             if normal:
                 beyond = w.G[b, b] * w.r[b] > UNEXPLAINED_IMPULSE * scale
                 worst = max(worst, -w.cones.u[b], scale if beyond else 0.0)
