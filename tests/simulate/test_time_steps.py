@@ -141,7 +141,7 @@ def test_spheres_at_rest_on_each_other_stay_so():
 
 
 def test_impulses_close_contacts_of_others():
-    """The uppermost of three strikes the middle one, which is a hair above the lowest: nobody is pushed into another."""
+    """The uppermost of three strikes the middle one, which is a hair above the lowest: no sphere enters another."""
     m, q, contacts = stack(1e-9)
     run = da.simulate(m, 0.1, q, [0.0, 0.0, -3.0], contacts=contacts, **STEPS)
     assert run.ok, run.message

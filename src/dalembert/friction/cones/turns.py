@@ -57,7 +57,7 @@ ADMM_AIM, ADMM_NARROWS = 1e-3, 0.03
 """ADMM aims at the first part in its first turn, and by the second factor nearer in every other."""
 
 CONDITION = 1e-4
-"""The first penalty is the root of largest and smallest eigenvalue of G; the smallest is taken as this part of the other."""
+"""The first penalty is the root of the largest times the least eigenvalue of G; the least is this part of it."""
 
 PROXIMAL = 1e-6
 """Weight of ADMM's proximal term, beside the penalty: G is singular where contacts are redundant."""
@@ -187,7 +187,7 @@ def miss_law(G, g, kind, first, mu, bound, floor, count, size, r, w):
 
 @reordered_inner
 def prescribed(r, a, one, disk, w):
-    """Return the friction of tangents that impulses do not move: against their velocity, or as it is where they rest."""
+    """Return the friction of tangents that impulses do not move: against their velocity; as it is where they rest."""
     x, y = w.u[a], 0.0 if one else w.u[a + 1]
     speed = np.sqrt(x * x + y * y)
     if speed > w.sizes[1]:

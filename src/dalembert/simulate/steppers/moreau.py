@@ -21,18 +21,18 @@ from dalembert.simulate.limits import ACCEPTED, CONFLICT, ON_THE_GRID, RESTING, 
 from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers import moreau_loops as loop
-from dalembert.simulate.steppers.moreau_loops import ALONG, BIAS, CLOSE, TAU, TERMS, StepSamples, StepWork
-from dalembert.simulate.steppers.moreau_terms import StepTerms, address
+from dalembert.simulate.steppers.moreau_loops import ALONG, BIAS, CLOSE, TAU, TERMS, MoreauSamples, MoreauWork
+from dalembert.simulate.steppers.moreau_terms import MoreauTerms, address
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
 # Memory of time stepping: what compiled steps read and write.
 
 
-class StepMemory:
+class MoreauMemory:
     """Work of one session, with everything that must stay alive beside it; errors of Python functions are kept."""
 
-    def __init__(self, session: Session, terms: StepTerms, forces: Forces) -> None:
+    def __init__(self, session: Session, terms: MoreauTerms, forces: Forces) -> None:
         self.session, self.terms, self.forces = session, terms, forces
         self.error: BaseException | None = None
         self.alive: list[Any] = [terms, forces]
@@ -69,7 +69,7 @@ class StepMemory:
             error, self.error, self.work.environment[1] = self.error, None, 0.0
             raise error
 
-    def _bind(self, terms: StepTerms) -> None:
+    def _bind(self, terms: MoreauTerms) -> None:
         w, m = self.work, self.session.mechanism
         kernels = terms.kernels()
         self._take(ALONG, kernels["along"], {"base": w.base, "way": w.way, "q": w.moved})
@@ -130,7 +130,7 @@ class StepMemory:
             self._fail(error)
 
 
-def _work(session: Session, terms: StepTerms) -> StepWork:
+def _work(session: Session, terms: MoreauTerms) -> MoreauWork:
     """Return the memory of a run, zeros but for the state and what is known of the rank of its rows."""
     m, n, k = session.mechanism, session.mechanism.nv, terms.k
     rows, held = len(m.names), int(sum(m.holonomic))
@@ -150,17 +150,17 @@ def _work(session: Session, terms: StepTerms) -> StepWork:
     whole = {"calls": (SIGNALS + 1, 3), "ancestors": (n, n), "depth": (n,), "known_rank": (1,)}
     whole |= dict.fromkeys(("active", "kinds", "first"), (k,))
     flags = {"kept": (rows,), "driven": (rows,), "ready": (k,), "closed": (k,), "inside": (k,)}
-    arrays: dict[str, Any] = {name: np.zeros(shapes.get(name, (n,))) for name in StepWork._fields if name != "cones"}
+    arrays: dict[str, Any] = {name: np.zeros(shapes.get(name, (n,))) for name in MoreauWork._fields if name != "cones"}
     arrays |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
     arrays |= {name: np.zeros(shape, np.bool_) for name, shape in flags.items()}
     arrays["axes"][:], arrays["load"][:] = np.eye(3), 1.0
     arrays["q"][:], arrays["v"][:] = session.q, session.v
     arrays["row_sizes"][:] = np.ones(rows) if rank is None else 1.0 / rank.scales
     arrays["known_rank"][0] = -1 if rank is None else rank.rank
-    return StepWork(**arrays, cones=ConeWork.of(k, 3 * k))
+    return MoreauWork(**arrays, cones=ConeWork.of(k, 3 * k))
 
 
-def samples_of(session: Session, contacts: int, size: int) -> StepSamples:
+def samples_of(session: Session, contacts: int, size: int) -> MoreauSamples:
     """Return room for a block of samples."""
     m = session.mechanism
     widths: dict[str, tuple[int, ...]] = {
@@ -168,10 +168,10 @@ def samples_of(session: Session, contacts: int, size: int) -> StepSamples:
         "contact_forces": (3 * contacts,), "modes": (contacts,),
     }  # fmt: skip
     whole = ("modes", "contact_status")
-    return StepSamples(
+    return MoreauSamples(
         **{
             name: np.zeros((size, *widths.get(name, ())), np.int64 if name in whole else float)
-            for name in StepSamples._fields
+            for name in MoreauSamples._fields
         }
     )
 
@@ -242,10 +242,10 @@ class Moreau:
         self.session, s = session, session.settings
         if session.watches:
             raise UnsupportedError('method="moreau" locates no events; method="hybrid" does')
-        self.terms, self.forces = StepTerms(session), Forces(session.controller)
+        self.terms, self.forces = MoreauTerms(session), Forces(session.controller)
         self.names = [contact.name for contact in self.terms.contacts.contacts]
         session.extra["contact_names"] = tuple(self.names)
-        self.memory = StepMemory(session, self.terms, self.forces)
+        self.memory = MoreauMemory(session, self.terms, self.forces)
         if self.memory.trapped_motion:
             raise UnsupportedError('method="moreau" needs mass in every motion; method="hybrid" takes massless limbs')
         self.memory.pattern()

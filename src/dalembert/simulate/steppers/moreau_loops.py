@@ -70,7 +70,7 @@ OPEN, STICK, SLIP = int(Mode.OPEN), int(Mode.STICK), int(Mode.SLIP)
 """Modes of samples, as compiled loops read them."""
 
 
-class ContactTable(NamedTuple):
+class SteppedContacts(NamedTuple):
     """What contacts are, (k,) each; heightfields as `ContactSystem.field_arrays` has them, a ball for several slots."""
 
     kind: np.ndarray
@@ -89,7 +89,7 @@ class ContactTable(NamedTuple):
     size: np.ndarray  # (k,) how many
 
 
-class StepWork(NamedTuple):
+class MoreauWork(NamedTuple):
     """Memory of one run: what the codes read and write, and where they are."""
 
     calls: np.ndarray
@@ -167,7 +167,7 @@ class StepWork(NamedTuple):
     cones: ConeWork
 
 
-class StepSamples(NamedTuple):
+class MoreauSamples(NamedTuple):
     """Rows of a block; the last ones as `record.CONTACT_FIELDS`."""
 
     t: np.ndarray

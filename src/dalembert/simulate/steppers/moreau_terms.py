@@ -36,7 +36,7 @@ from dalembert.simulate.contact.surface_loops import SLOTS
 from dalembert.simulate.equations.codes import MechanismForm, _kernel, _traced, trace_along
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.session import Session
-from dalembert.simulate.steppers.moreau_loops import ContactTable
+from dalembert.simulate.steppers.moreau_loops import SteppedContacts
 from dalembert.types import Array
 
 TAKEN = ("M", "bias", "A", "gaps", "W", "load", "axes", "balls")
@@ -46,7 +46,7 @@ PROBES = 17
 """Times at which rates of rows are looked at where they are functions of Python."""
 
 
-class StepTerms:
+class MoreauTerms:
     """A session's system as time steps read it: contacts, codes of its terms, pattern of its mass matrix."""
 
     def __init__(self, session: Session) -> None:
@@ -219,7 +219,7 @@ class StepTerms:
         """Return the constant rows of contacts without a gap; zeros where they move."""
         return self.contacts.rubbing
 
-    def table(self, ancestors: Array, depth: Array) -> ContactTable:
+    def table(self, ancestors: Array, depth: Array) -> SteppedContacts:
         """Return the contacts as arrays."""
         several, k, n = self.contacts.contacts, self.k, self.n
         limit = np.array([float(contact.law.limit) for contact in several])
@@ -236,7 +236,7 @@ class StepTerms:
         pairs = [contact.pair for contact in several]
         place = np.array([max(pair.slot, 0) if pair is not None else 0 for pair in pairs], np.int64)
         numbers = np.ascontiguousarray(fields["field_numbers"].T)
-        return ContactTable(
+        return SteppedContacts(
             kind, gapped, np.where(gapped, limit, 0.0), np.where(gapped, 0.0, limit),
             np.array([contact.restitution for contact in several], float),
             np.array([contact.poisson for contact in several], bool), ball, place, numbers[0].copy(), numbers[1].copy(),
