@@ -5,6 +5,9 @@ with pivots, and the accelerations from the rows that it keeps. Rows that depend
 where all rows are independent beyond doubt, as they are. An answer that is ok must agree with such a reading, in its
 accelerations and in its kind. Rows must not be called dependent where only the metric makes them so: a motion of little
 mass lengthens all rows alike. With masses that are nearly singular the exact reading counts, too.
+
+Some trials are chains of very light coordinates whose rows are doubled exactly: right sides that contradict each other
+must not be certified, and where they agree accelerations and least multipliers keep to their error bars.
 """
 
 from __future__ import annotations
@@ -41,6 +44,10 @@ REST = 1e-10
 """Accelerations of a structure at rest are compared with what its forces alone would cause."""
 
 
+CHAINS = 0.2
+"""Part of the trials that are chains of light coordinates."""
+
+
 class Case(NamedTuple):
     """A system, what is wrong with its digits, and how it is passed."""
 
@@ -54,6 +61,8 @@ class Case(NamedTuple):
 
 def trial(rng: np.random.Generator) -> tuple[str, str]:
     """Solve one random system and compare it with the oracle."""
+    if rng.random() < CHAINS:
+        return _light_chain(rng)
     case = _case(rng)
     kind = np.float32 if case.precision > EPS else np.float64
     M, A = case.M.astype(kind), case.A.astype(kind)
@@ -116,6 +125,66 @@ def _case(rng: np.random.Generator) -> Case:
         heavy, long = 10.0 ** rng.uniform(-200, 200), 10.0 ** rng.uniform(-200, 200)
         M, A, force, drift = heavy * M, long * A, heavy * force, long * drift
     return Case(M, A, force, drift, precision, bool(rng.random() < 0.15))
+
+
+def _light_chain(rng: np.random.Generator) -> tuple[str, str]:
+    """Solve a chain of masses down to 1e-16, some rows of which stand twice, with right sides that agree or do not."""
+    n = int(rng.integers(1, 6))
+    masses = 10.0 ** -rng.uniform(0, 16, n)
+    r = int(rng.integers(1, n + 1))
+    rows = (np.eye(n) - np.eye(n, k=-1) if rng.random() < 0.5 else np.eye(n))[rng.choice(n, r, replace=False)]
+    again, weights = rng.choice(r, (k := int(rng.integers(1, r + 1))), replace=False), 2.0 ** rng.integers(-2, 3, k)
+    c, f = np.round(8 * rng.standard_normal(r)) / 8, np.round(16 * rng.standard_normal(n)) / 8
+    doubled, contradictory = weights * c[again], bool(rng.random() < 0.5)
+    doubled[0] += contradictory * rng.integers(1, 9) / 8
+    A, c = np.vstack([rows, weights[:, None] * rows[again]]), np.append(c, doubled)
+    units, sizes = 2.0 ** rng.integers(-20, 20, n), 2.0 ** rng.integers(-20, 20, len(c))
+    M, A, f, c = np.diag(masses * units**2), sizes[:, None] * A * units, f * units, c * sizes
+    copies = 70 if rng.random() < 0.3 else 1
+    try:
+        many = da.KKT(np.tile(M, (copies, 1, 1)), A).solve(f, -c)
+    except Exception as error:
+        return "foreign", f"{type(error).__name__}: {error}"
+    status = da.Status(int(many.status[0]))
+    if status > da.Status.LEAST_SQUARES:
+        return "refused", f"light, {status.name}"
+    if contradictory:
+        return "wrong", f"{status.name} of contradictory rows: {np.diag(M)}, {A.tolist()}, {f}, {c}"
+    certificate = many.certificate[0]
+    with mpmath.workdps(DIGITS):
+        a, lam = _least(M, A, f, c, r)
+        for name, x, truth, bars in (
+            ("acceleration", many.acceleration[0], a, certificate.acceleration_error),
+            ("multipliers", many.multipliers[0], lam, certificate.multiplier_error),
+        ):
+            allowed = [2 * b + 4 * EPS * abs(v) + mpmath.mpf(10) ** -300 for v, b in zip(truth, bars, strict=True)]
+            over = max(abs(mpmath.mpf(u) - v) / w for u, v, w in zip(x, truth, allowed, strict=True))
+            if over > 1:
+                return "wrong", f"{name} of a light chain: {float(over):.1e} times their bars"
+    return "right", f"light, {status.name}"
+
+
+def _least(M: Array, A: Array, f: Array, c: Array, r: int) -> tuple[list, list]:
+    """Return accelerations and least multipliers of rows whose first r are independent, the others their doubles."""
+    n, m = M.shape[0], len(A)
+    K, right = mpmath.matrix(n + r, n + r), mpmath.matrix([mpmath.mpf(float(x)) for x in (*f, *c[:r])])
+    for i in range(n):
+        K[i, i] = mpmath.mpf(float(M[i, i]))
+        for j in range(r):
+            K[i, n + j] = K[n + j, i] = mpmath.mpf(float(A[j, i]))
+    x = mpmath.lu_solve(K, right)
+    alone, lam = x[n:], [mpmath.mpf(0)] * m
+    for j in range(r):  # the force of a row is shared by its doubles as their lengths are: least norm
+        column = int(np.flatnonzero(A[j])[0])
+        ratios = [float(A[i, column] / A[j, column]) if _parallel(A[i], A[j]) else 0.0 for i in range(m)]
+        size = sum(mpmath.mpf(t) ** 2 for t in ratios)
+        lam = [known + mpmath.mpf(t) * alone[j] / size for known, t in zip(lam, ratios, strict=True)]
+    return list(x[:n]), lam
+
+
+def _parallel(a: Array, b: Array) -> bool:
+    """Return whether two rows of powers of two are one multiple of each other."""
+    return bool((a[:, None] * b == b[:, None] * a).all())
 
 
 class _Oracle:

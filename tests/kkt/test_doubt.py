@@ -44,6 +44,37 @@ def test_a_conflict_is_not_hidden_by_unrelated_large_numbers(A, force, drift):
         KKT(np.eye(3), A).solve(force, drift)
 
 
+LIGHT = np.diag([1e-8, 1e-16]), np.array([[0.0, 0.5], [0.0, 0.7]])
+"""Two rows that hold a coordinate of very little mass."""
+
+
+@pytest.mark.parametrize("copies", [1, 70])
+def test_a_conflict_is_not_hidden_by_what_a_light_coordinate_would_do_without_rows(copies):
+    """f / m = 1e16 is no measure of 1 and 2 that rows ask of it; at rest it may hide them, and nothing is certified."""
+    M, A = LIGHT
+    batch = KKT(np.tile(M, (copies, 1, 1)), A).solve([1.0, -1.0], [-1.0, -2.0])
+    assert (np.ravel(batch.status) == Status.INCONSISTENT).all()
+    assert KKT(M, A).solve([1.0, -1.0], [-1.0, -1.4]).status is Status.REDUNDANT
+    resting = KKT(np.tile(M[1:, 1:], (copies, 1, 1)), A[:, 1:]).solve([-1.0], [-1.0, -2.0])
+    assert (np.ravel(resting.status) == Status.ILL_CONDITIONED).all()
+
+
+def test_multipliers_of_rows_of_very_different_lengths_keep_to_their_bars():
+    """In the metric of the mass the rows of the light coordinate are 1e4 times longer: their basis is exact, too."""
+    M = np.diag([3.294e-16, 4.997e-9, 2.514e-6])
+    A = np.array([[-2.0, 2.0, 0.0], [0.5, 0.0, 0.0], [-4.0, 4.0, 0.0], [-0.125, 0.0, 0.0], [0.0, -0.5, 0.5]])
+    f, a = np.array([2.75, -0.375, 1.5]), np.array([1.0, 1.1875, 3.1875])
+    s = KKT(M, A).solve(f, -A @ a)
+    np.testing.assert_allclose(s.acceleration, a, rtol=1e-14)
+    pulled = f - M @ a  # A^T lam, which three springs take: two in parallel pairs, one alone
+    spring = np.array([(pulled[1] + pulled[2]) / 2.0, pulled.sum() / 0.5, 2.0 * pulled[2]])
+    lam = np.array(
+        [spring[0] / 5.0, spring[1] * 16.0 / 17.0, spring[0] * 2.0 / 5.0, -spring[1] * 4.0 / 17.0, spring[2]]
+    )
+    assert (np.abs(s.multipliers - lam) <= 2.0 * s.certificate.multiplier_error).all()
+    assert s.certificate.multiplier_error.max() < 1e-12
+
+
 def test_asymmetry_is_not_hidden_by_unrelated_large_masses():
     with pytest.raises(ModelError, match=r"M\[1, 2\]"):
         KKT([[1e14, 0, 0], [0, 2, 1], [0, 0, 2]])

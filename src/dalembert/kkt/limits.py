@@ -124,6 +124,10 @@ SYMMETRY_FACTOR = 64.0
 SYMMETRIC = 1e-12
 """A metric of multipliers and its transpose may differ by this part of each entry."""
 
+AT_REST = 1e-3 * EPS
+"""Right sides of dependent rows up to this part of what the forces could cause in them without any row ask for nothing:
+no solve would see them beside those. More is asked for, however light the limb that would be so fast."""
+
 SHARE = 2.0
 """A right side A a of rows that a given rank has changed contradicts this rank by the part that was dropped; twice."""
 

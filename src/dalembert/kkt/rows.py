@@ -73,6 +73,25 @@ def combination(coefficients: Float[Array, " m"], names: tuple[str, ...]) -> str
     return " ".join(terms) if terms else "0"
 
 
+def refined_null(A: Float[Array, "m n"], null: Float[Array, "m k"], pivots: list[int]) -> Float[Array, "m k"]:
+    """Return the basis of null(A^T) with one correction: A_o^T d = -A^T N for the rows o that are no pivots.
+
+    Its entries came from columns of length one in the metric of the mass: where rows have very different lengths there,
+    rounding of the long ones is much of the short ones. Zeros stay zero.
+    """
+    others = np.setdiff1d(np.arange(len(null)), pivots)
+    if not (others.size and pivots):
+        return null
+    size = np.abs(A[others]).max(axis=1)
+    e = 1.0 / np.where(size > 0.0, size, 1.0)
+    missed = A.T @ null
+    change = e[:, None] * np.linalg.lstsq((e[:, None] * A[others]).T, missed, rcond=None)[0]
+    better = null.copy()
+    better[others] -= np.where(null[others] != 0.0, change, 0.0)
+    closer = np.linalg.norm(A.T @ better, axis=0) < np.linalg.norm(missed, axis=0)
+    return np.where(closer, better, null)
+
+
 def _pivot_row(columns: Float[Array, "m j"]) -> int:
     """Return the last row with an entry large enough to be a pivot."""
     size = np.abs(columns).max(axis=1)
@@ -205,7 +224,8 @@ class RowStructure:
     @cached_property
     def redundancies(self) -> tuple[Float[Array, "m k"], list[int]]:
         """Basis of null(A^T) in echelon form, and its pivots: row pivots[j] is minus the rest of column j."""
-        return echelon(self.scaled_null, self.weights, negligible_level(self.participation))
+        null, pivots = echelon(self.scaled_null, self.weights, negligible_level(self.participation))
+        return refined_null(self.A * self.measures, null, pivots), pivots
 
     @property
     def null(self) -> Float[Array, "m k"]:

@@ -13,7 +13,7 @@ import numpy as np
 
 from dalembert.kkt.analysis import Analysis
 from dalembert.kkt.conflict import agreement, relative_conflict
-from dalembert.kkt.limits import CERTAIN, EPS, SHARE, acceptable
+from dalembert.kkt.limits import AT_REST, CERTAIN, EPS, SHARE, acceptable, rounding
 from dalembert.kkt.residual import (
     MOST_STEPS,
     Bounds,
@@ -297,9 +297,9 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions, s: Array
     rows, motion, n, right = analysis.rows, analysis.motion, analysis.M.shape[0], b
     options = replace(options, metric=_in_units(options.metric, s[n:], redundant=rows.rank < b.size - n))
     nowhere = Answer(Status.UNIQUE, analysis, b, np.full(b.size, np.nan), metric=options.metric)
-    b, conflict = _consistent(analysis, b, options)
+    b, conflict, doubt = _consistent(analysis, b, options)
     limit = agreement(rows, max(analysis.precision[1], options.precision))
-    if conflict > limit and options.inconsistent == "refuse":
+    if conflict > limit and not doubt and options.inconsistent == "refuse":
         return replace(nowhere, status=Status.INCONSISTENT, conflict=conflict)
     if motion.negative:
         return replace(nowhere, status=Status.INDEFINITE, conflict=conflict)
@@ -314,7 +314,7 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions, s: Array
         units = -np.frexp(np.abs(extra).max(axis=1))[1]
         analysis = analysis.with_rows(np.ldexp(extra, units[:, None]), units)
         b = np.append(b, np.zeros(held.shape[1]))
-    if conflict > limit:
+    if conflict > limit and not doubt:
         status = Status.LEAST_SQUARES
     try:
         factor = _suitable(analysis, options)
@@ -323,29 +323,62 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions, s: Array
         x, remainder = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
-    removed = None if conflict > limit else _removed(original, analysis, right, b, x)
-    return _judged(Answer(status, analysis, b, x, remainder, factor, metric, held, conflict, removed))
+    removed = None if conflict > limit and not doubt else _removed(original, analysis, right, b, x)
+    solved = _judged(Answer(status, analysis, b, x, remainder, factor, metric, held, conflict, removed))
+    return replace(solved, status=Status.ILL_CONDITIONED) if doubt and solved.status.ok else solved
 
 
-def _consistent(analysis: Analysis, b: Array, options: SolveOptions) -> tuple[Array, float]:
-    """Return b with the consistent right side nearest to its own, and the relative conflict that this removed.
+def _consistent(analysis: Analysis, b: Array, options: SolveOptions) -> tuple[Array, float, bool]:
+    """Return b with the nearest consistent right side, the relative conflict removed, and whether it is in doubt.
 
-    A conflict that is rounding beside the accelerations that the forces alone could cause in its rows counts as none.
+    A conflict that is rounding of the accelerations in its rows counts as none; one that is rounding of the whole
+    motion may be one (`_noise`).
     """
     rows, n = analysis.rows, analysis.M.shape[0]
     if rows.rank == b.size - n:
-        return b, 0.0
-    limit, d = acceptable(b.size), analysis.scales[:n]
-    reach = np.abs(analysis.A) @ (d * np.abs(d * b[:n]))
-    share = SHARE * rows.dropped if rows.truncated else 0.0
-    conflict = relative_conflict(rows, b[n:], (limit + share) * reach)
+        return b, 0.0, False
+    limit = acceptable(b.size)
+    own, around = _noise(analysis, b, limit)
+    conflict, doubt = relative_conflict(rows, b[n:], own), False
+    refused = options.inconsistent == "refuse"
+    if refused and conflict > agreement(rows, max(analysis.precision[1], options.precision)):
+        beyond = relative_conflict(rows, b[n:], own + around)
+        conflict, doubt = (beyond, False) if beyond > limit else (conflict, True)
     if conflict <= limit and not rows.truncated:
-        return b, conflict
+        return b, conflict, doubt
     nearest = np.append(b[:n], nearest_consistent(b[n:], rows.null, options.metric))
     change = np.abs(analysis.scales * (b - nearest))
     nearest = np.where(change <= limit * change.max(), b, nearest)
     nearest[np.abs(nearest) <= limit * np.abs(b)] = 0.0
-    return nearest, conflict
+    return nearest, conflict, doubt
+
+
+def _noise(analysis: Analysis, b: Array, limit: float) -> tuple[Array, Array]:
+    """Return the rounding (m,) of right sides of dependent rows: what is none for sure, and what more may be.
+
+    Rounding of |A_i| |a|, a the acceleration of the motion that there is, asks for nothing:
+
+        a = Z (Z^T M Z)^-1 Z^T f + A^+ c
+
+    not M^-1 f, which without the rows a light limb would have; nor do right sides that are nothing beside that
+    (`AT_REST`). Where other parts move, |A_i L^-T| |L^T a| in the metric of the mass, it may be rounding of theirs;
+    where nothing moves, of what the forces could cause. A rank that drops more than rounding adds its part.
+    """
+    rows, motion, n = analysis.rows, analysis.motion, analysis.M.shape[0]
+    d, r = analysis.scales[:n], rows.rank
+    massive = motion.values > motion.noise
+    modes, values = motion.vectors[:, massive], motion.values[massive]
+    driven = modes.T @ (motion.scale * (motion.Z.T @ (rows.columns * b[:n])))
+    asked = (rows.U[:, :r].T @ (rows.weights * b[n:])) / rows.s[:r]
+    a = np.abs(rows.columns * (motion.Z @ (motion.scale * (modes @ (driven / values)))))
+    a += rows.measures * np.abs(rows.B.T @ (rows.U[:, :r] @ (asked / rows.s[:r])))
+    whole, pushed = np.linalg.norm(driven / np.sqrt(values)), np.linalg.norm(d * b[:n])
+    whole = np.hypot(whole, np.linalg.norm(asked)) if whole > limit * pushed else np.inf
+    lengths, A = np.linalg.norm(rows.B, axis=1) / rows.weights, np.abs(analysis.A)
+    free = A @ (d * np.abs(d * b[:n]))
+    around = (limit + (SHARE * rows.dropped if rows.truncated else 0.0)) * np.minimum(lengths * whole, free)
+    certain = rounding(b.size) * (A @ a) + AT_REST * free
+    return (certain + around, np.zeros(len(A))) if rows.truncated else (certain, around)
 
 
 def _removed(given: Analysis, kept: Analysis, asked: Array, b: Array, x: Array) -> Array | None:

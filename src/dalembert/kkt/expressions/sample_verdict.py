@@ -14,7 +14,8 @@ diagonal; T_f, T_l as in `verdict.py`, S = T_f + T_l + |s c|.
     solved      omega_1, omega_2 at the level of rounding
     certain     three digits of a and of lam in their own units: their errors are about (1/p_H + 1/p_G) (n + m) eps S
                 times |d| and |s|, p_H and p_G the least pivots; or both are zero to that, in scaled units
-    agreeing    |c_i - T_i c_K| at the level of rounding of |c_i| + |T_i| |c_K|, or of what the forces could cause there
+    agreeing    |c_i - T_i c_K| at the level of rounding of |c_i| + |T_i| |c_K|, or of the accelerations of size |L^T a|
+                that there are, or far below what the forces alone could cause there (`AT_REST`)
 
 All of these make an answer unique, or redundant where rows are implied; a conflict above the limit of consistency makes
 it inconsistent. A pivot of H that vanishes is a massless motion, if H has the rows in it: else they may hold what M
@@ -43,7 +44,7 @@ from dalembert.kkt.expressions.verdict import (
     root,
     sum_of_sizes,
 )
-from dalembert.kkt.limits import CERTAIN, SampleLimits
+from dalembert.kkt.limits import AT_REST, CERTAIN, SampleLimits
 from dalembert.status import Status
 from dalembert.types import Scalar
 
@@ -111,9 +112,10 @@ def judged_by_sample(
         *_dependent(system, rows, limits),
         *_lengths(s, limits),
     ]
-    conflicts = _conflicts(rows, asked.c, root(solved.free), limits)
+    motion = root(total(*(mul(mul(x, x), _size(mass)) for x, mass in zip(solved.a, rows.masses, strict=True))))
+    conflicts = _conflicts(rows, asked.c, solved, limits)
     met = [ca.SX(conflict) <= limits.accept for conflict in conflicts]
-    met += _fulfilled(evidence, solved.a, rows, whole, limits)
+    met += _fulfilled(evidence, motion, rows, whole, limits)
     contradicted = [ca.SX(conflict) > limits.agree for conflict in conflicts]
     status = _verdict(evidence, rows, limits, conditions, met, contradicted)
     return BlockAnswer(solved.a, solved.lam, status, omega)
@@ -175,10 +177,9 @@ def _borne(rows: SampleFactors, lam: Sequence[Scalar], kept: Sequence[int]) -> l
 
 
 def _fulfilled(
-    e: SolveEvidence, a: Sequence[Scalar], rows: SampleFactors, whole: Scalar, limits: SampleLimits
+    e: SolveEvidence, motion: Scalar, rows: SampleFactors, whole: Scalar, limits: SampleLimits
 ) -> list[ca.SX]:
-    """Return whether implied rows are met to rounding of the motion, as kept ones are to that of the forces."""
-    motion = root(total(*(mul(mul(x, x), _size(mass)) for x, mass in zip(a, rows.masses, strict=True))))
+    """Return whether implied rows are met to rounding of the motion |L^T a|, as kept ones are to that of the forces."""
     limit = add(mul(limits.accept, add(motion, sum_of_sizes(e.row_scales, e.c))), mul(limits.rounding, whole))
     gaps = [mul(e.row_scales[i], _size(e.gap[i])) for i in rows.sums]
     return [ca.SX(gap) <= limit for gap in gaps if not is_zero(gap)]
@@ -212,10 +213,11 @@ def _lengths(s: Sequence[Scalar], limits: SampleLimits) -> list[ca.SX]:
     return [reduce(ca.fmin, scales) > limits.lengths * reduce(ca.fmax, scales)]
 
 
-def _conflicts(rows: SampleFactors, c: Sequence[Scalar], free: Scalar, limits: SampleLimits) -> list[ca.SX]:
+def _conflicts(rows: SampleFactors, c: Sequence[Scalar], solved: Solved, limits: SampleLimits) -> list[ca.SX]:
     """Return, by implied row, how far its right side is from the sum of those that it is made of, relative to them.
 
-    Rounding of what the forces could cause in these rows is no conflict.
+    Rounding of the accelerations that coordinates of these rows have, |L^T a| of them, is no conflict; nor is what is
+    nothing beside those that the forces alone could cause (`AT_REST`).
     """
     conflicts = []
     for i, parts in rows.sums.items():
@@ -225,8 +227,11 @@ def _conflicts(rows: SampleFactors, c: Sequence[Scalar], free: Scalar, limits: S
             continue
         size = ca.SX(sum_of_sizes([1.0] * (len(terms) + 1), [c[i], *terms]))
         reach = [root(rows.lengths[i]), *(mul(_size(weight), root(rows.lengths[j])) for j, weight in parts.items())]
-        noise = mul(limits.accept, mul(free, total(*reach)))
-        conflicts.append(ca.if_else(_size(conflict) <= noise, 0, _size(conflict) / size))
+        near = sorted({*rows.heights[i], *(k for j in parts for k in rows.heights[j])})
+        motion = root(total(*(mul(mul(solved.a[k], solved.a[k]), _size(rows.masses[k])) for k in near)))
+        noise = add(mul(limits.rounding, motion), mul(AT_REST, root(solved.free)))
+        within = _size(conflict) <= mul(noise, total(*reach))
+        conflicts.append(ca.if_else(within, 0, _size(conflict) / size))
     return conflicts
 
 
