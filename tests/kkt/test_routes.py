@@ -8,7 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import dalembert as da
-from dalembert.kkt import FACTORISATIONS
+from dalembert.errors import SolvabilityError
+from dalembert.kkt import FACTORISATIONS, KKT, Status
+from dalembert.kkt.routes import NullSpace, RouteDeclined
 from tests.kkt import oracles, strategies
 
 CLOSE = 1e-8
@@ -137,3 +139,38 @@ def test_each_route_keeps_digits_under_small_masses_or_says_so(route: str, expon
         assert np.abs(s.multipliers - lam).max() <= 1e-3 * np.abs(lam).max()
     assert np.all(np.abs(s.acceleration - a) <= s.certificate.acceleration_error)
     assert np.all(np.abs(s.multipliers - lam) <= s.certificate.multiplier_error)
+
+
+@pytest.mark.parametrize(("angle", "seed"), [(1e-7, 0), (1e-7, 6), (1e-5, 0), (1e-5, 1)])
+@pytest.mark.parametrize("route", ["auto", "nullspace", "gauss", "augmented"])
+def test_nearly_parallel_rows_beside_a_column_of_rounding_contradict_nothing(angle, seed, route):
+    """The third row is twice the first, to the last digit: what `diagnose` calls solvable, `solve` answers."""
+    rng, n = np.random.default_rng(seed), 4
+    root = rng.standard_normal((n, n))
+    A = np.zeros((2, n))
+    A[0, :3] = rng.standard_normal(3)
+    A[1] = A[0] * [1 + angle, 1, 1, 1]
+    A[:, 3] = 1e-17 * np.array([1, -1]) * rng.uniform(0.5, 2, 2)
+    K = KKT(root @ root.T + np.eye(n), np.vstack([A, 2 * A[:1]]))
+    a, f = rng.standard_normal(n), rng.standard_normal(n)
+    assert K.diagnose().verdict is Status.REDUNDANT
+    s = K.solve(f, -K.A @ a, route=route)
+    assert s.status is Status.REDUNDANT
+    np.testing.assert_allclose(A @ s.acceleration, A @ a, rtol=1e-12)
+
+
+@pytest.mark.parametrize("route", ["auto", "gauss", "augmented"])
+def test_a_route_that_declines_leaves_the_others_and_its_reason_is_no_exception(monkeypatch, route):
+    """Error bars need no route but the one that solved."""
+
+    def factor(cls, analysis):
+        raise RouteDeclined("the reduced mass matrix is not definite")
+
+    monkeypatch.setattr(NullSpace, "factor", classmethod(factor))
+    K = KKT(np.diag([1.0, 2.0]), [[1, 1], [2, 2]])
+    s = K.solve([1, 2], [0, 0], route=route)
+    assert s.status is Status.REDUNDANT
+    np.testing.assert_allclose(s.acceleration, [-1 / 3, 1 / 3], atol=1e-15)
+    assert s.certificate.acceleration_error.max() < 1e-14
+    with pytest.raises(SolvabilityError, match="declined"):
+        K.solve([1, 2], [0, 0], route="nullspace")

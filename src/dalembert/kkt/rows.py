@@ -74,22 +74,25 @@ def combination(coefficients: Float[Array, " m"], names: tuple[str, ...]) -> str
 
 
 def refined_null(A: Float[Array, "m n"], null: Float[Array, "m k"], pivots: list[int]) -> Float[Array, "m k"]:
-    """Return the basis of null(A^T) with one correction: A_o^T d = -A^T N for the rows o that are no pivots.
+    """Return the basis of null(A^T) with one correction a column: A_o^T d = -A^T y over its rows o but the pivot.
 
-    Its entries came from columns of length one in the metric of the mass: where rows have very different lengths there,
-    rounding of the long ones is much of the short ones. Zeros stay zero.
+    Entries came from columns of length one in the metric of the mass: where rows have very different lengths there,
+    rounding of the long ones is much of the short ones; where rows are nearly parallel, the share of one that was
+    rounding, and became zero, is missing in the other. Zeros stay zero.
     """
-    others = np.setdiff1d(np.arange(len(null)), pivots)
-    if not (others.size and pivots):
-        return null
-    size = np.abs(A[others]).max(axis=1)
-    e = 1.0 / np.where(size > 0.0, size, 1.0)
-    missed = A.T @ null
-    change = e[:, None] * np.linalg.lstsq((e[:, None] * A[others]).T, missed, rcond=None)[0]
     better = null.copy()
-    better[others] -= np.where(null[others] != 0.0, change, 0.0)
-    closer = np.linalg.norm(A.T @ better, axis=0) < np.linalg.norm(missed, axis=0)
-    return np.where(closer, better, null)
+    for j, pivot in enumerate(pivots):
+        others = np.flatnonzero(null[:, j])
+        others = others[others != pivot]
+        if not others.size:
+            continue
+        e = 1.0 / np.abs(A[others]).max(axis=1)
+        missed = A.T @ null[:, j]
+        y = null[:, j].copy()
+        y[others] -= e * np.linalg.lstsq((e[:, None] * A[others]).T, missed, rcond=None)[0]
+        if np.linalg.norm(A.T @ y) < np.linalg.norm(missed):
+            better[:, j] = y
+    return better
 
 
 def _pivot_row(columns: Float[Array, "m j"]) -> int:

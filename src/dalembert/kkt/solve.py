@@ -22,7 +22,16 @@ from dalembert.kkt.residual import (
     error_bounds,
     refined,
 )
-from dalembert.kkt.routes import FACTORISATIONS, FAST_ROUTES, NullSpace, RouteDeclined, Schur, factored
+from dalembert.kkt.routes import (
+    FACTORISATIONS,
+    FAST_ROUTES,
+    Augmented,
+    Gauss,
+    NullSpace,
+    RouteDeclined,
+    Schur,
+    factored,
+)
 from dalembert.kkt.routes.contract import FastRoute, Route
 from dalembert.status import Status
 from dalembert.types import Array
@@ -197,8 +206,8 @@ class Answer:
     def _inverse(self) -> Array:
         m, n = self.analysis.A.shape
         factor = self.factor
-        if factor is None or not self.regular:
-            factor = factored(NullSpace, self.analysis)
+        if factor is None or not (self.regular or factor.refines):
+            factor = _rank_revealing(self.analysis)
         if self.regular:
             return factor.solve(np.eye(n + m))
         return LeastMultipliers(factor, n, self.analysis.rows.null, self.metric).solve(np.eye(n + m))
@@ -321,10 +330,10 @@ def careful_answer(analysis: Analysis, b: Array, options: SolveOptions, s: Array
         metric = _extended(options.metric, 0 if held is None else held.shape[1])
         least = LeastMultipliers(factor, n, analysis.rows.null, metric)
         x, remainder = refined(analysis, least, b, MOST_STEPS if factor.refines else 0)
+        removed = None if conflict > limit and not doubt else _removed(original, analysis, right, b, x)
+        solved = _judged(Answer(status, analysis, b, x, remainder, factor, metric, held, conflict, removed))
     except RouteDeclined as declined:
         return replace(nowhere, status=Status.DECLINED, conflict=conflict, reason=str(declined))
-    removed = None if conflict > limit and not doubt else _removed(original, analysis, right, b, x)
-    solved = _judged(Answer(status, analysis, b, x, remainder, factor, metric, held, conflict, removed))
     return replace(solved, status=Status.ILL_CONDITIONED) if doubt and solved.status.ok else solved
 
 
@@ -393,12 +402,29 @@ def _removed(given: Analysis, kept: Analysis, asked: Array, b: Array, x: Array) 
 
 
 def _suitable(analysis: Analysis, options: SolveOptions) -> Route:
-    """Factor by the requested route, or by the rank-revealing one; say why a requested one cannot do."""
-    route = NullSpace if options.route == "auto" else FACTORISATIONS[options.route]
+    """Factor by the requested route, or by a rank-revealing one; say why a requested one cannot do."""
+    if options.route == "auto":
+        return _rank_revealing(analysis)
+    route = FACTORISATIONS[options.route]
     redundant = analysis.A.shape[0] - analysis.rows.rank
     if redundant and not route.handles_redundant_rows:
         raise RouteDeclined(f"{redundant} of the constraint rows are redundant; use route 'auto' or 'nullspace'")
     return factored(route, analysis)
+
+
+def _rank_revealing(analysis: Analysis) -> Route:
+    """Factor by the first route for any rank that does not decline; raises what the first of them says.
+
+    Where coordinates that rows know by rounding alone (1e-17) are made dependent, the reduced mass loses its digits
+    though M is definite: the mass-weighted inverse keeps them.
+    """
+    reason = None
+    for route in (NullSpace, Gauss, Augmented):
+        try:
+            return factored(route, analysis)
+        except RouteDeclined as declined:
+            reason = reason or declined
+    raise reason or RouteDeclined("there is no route")
 
 
 def _judged(solved: Answer) -> Answer:
