@@ -132,6 +132,39 @@ def parallelogram(kind="revolute", unit=1.0, angle=0.7, cranks=2):
     return m, q
 
 
+def windows(count, kind="revolute", upright=False):
+    """Return a row of square windows, bars of 1 m under couplers, and its upright start, a tip speed of 1 m/s; q, v.
+
+    Where q = 0 all lie flat, in a configuration where rows of all windows depend on each other, or stand `upright`.
+    """
+    along, across = ((0, 1, 0), (1, 0, 0)) if upright else ((1, 0, 0), (1, 0, 0))
+    b = da.Builder(f"{count} windows", gravity=(0, -9.81, 0))
+    loops = []
+    for i in range(count + 1):
+        for name, way in ((f"bar {i}", along), (f"coupler {i}", across))[: 1 if i == count else 2]:
+            moments = np.where(np.array(way) > 0, 1e-4, 1 / 12)
+            b.body(name, mass=1.0, center=tuple(0.5 * np.array(way)), inertia=tuple(moments))
+        b.joint(f"foot {i}", "revolute", parent="world", child=f"bar {i}", axis=(0, 0, 1), position=(i, 0, 0))
+        if i < count:
+            b.joint(f"head {i}", "revolute", f"bar {i}", f"coupler {i}", axis=(0, 0, 1), position=along)
+            row = {"revolute": da.Revolute, "line": da.PointOnLine}[kind]
+            ends = {"placement": across, "at": along, "axis": (0, 0, 1), "name": f"loop {i}"}
+            loops.append(row(f"coupler {i}", f"bar {i + 1}", **ends))
+    m = b.build().constrain(*loops)
+    signs = np.array([1.0 if name.startswith("foot") else -1.0 for name in m.coordinates])
+    return m, (0.0 if upright else np.pi / 2) * signs, -signs
+
+
+def hinged_door(hinges, axis, places=(0.5, -0.7, 0.9)):
+    """Return a leaf on a hinge of the tree alone, and with more hinges on the same line."""
+    b = da.Builder("door", gravity=(0.3, -1.0, -9.81))
+    b.body("leaf", mass=2.0, center=(0.1, 0.6, 0.05), inertia=(0.3, 0.2, 0.4))
+    b.joint("hinge", "revolute", parent="world", child="leaf", axis=axis)
+    line, tree = np.array(axis) / np.linalg.norm(axis), b.build()
+    ends = [{"placement": tuple(x * line), "at": tuple(x * line), "name": f"at {x}"} for x in places[:hinges]]
+    return tree, tree.constrain(*[da.Revolute("leaf", "world", axis=axis, **end) for end in ends])
+
+
 def double_door(unit=1.0, tilt=0.4):
     """Return a free leaf on two hinges along one tilted axis: 10 rows of rank 5; q closed."""
     axis = np.array([np.sin(tilt), 0.0, np.cos(tilt)])

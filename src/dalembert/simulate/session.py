@@ -157,8 +157,10 @@ class Session:
 
 
 def rank_of(session: Session) -> GenericRank | None:
-    """Return the rank of the system's rows around the start of a run, or None where it is too large to look."""
+    """Return the rank of the system's rows where a run starts and goes, or None where it is too large to look."""
+    from dalembert.model.mechanism.ranks import rank_on_the_way
+
     m, s = session.system, session.settings
     if session.rank is None and m.names and m.nv <= LARGEST_SURVEYED:
-        session.rank = m.generic_rank(session.q, s.start)
+        session.rank = rank_on_the_way(m, session.q, session.v, s.start)
     return session.rank

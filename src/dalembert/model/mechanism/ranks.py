@@ -9,6 +9,11 @@ others around it, reached along admissible motions and closed to rounding, where
 digits are zero. In a singular configuration, such as three coupled cranks that lie flat, most motions that the rows
 allow lead nowhere: where all of them lead back, configurations from afar are looked at, too. Everything that goes
 through time keeps r rows, whatever the numbers of a stage say; s_r / s_1 is the distance from a singular configuration.
+
+Newton's steps end the root of rounding away from a singular configuration, where singular values are as small as those
+of axes that are tilted by as much. A row that fades grows with the first power of a way along the motions that the
+others leave; what dependent rows have beside each other grows with the gap, which is the square of that way, and a
+tilt stays. So many singular values that fade are zeros, and put nothing in doubt.
 """
 
 from __future__ import annotations
@@ -24,6 +29,7 @@ from dalembert.kkt.limits import (
     CLEAR,
     CLEARLY_MORE,
     DRIFT_SHARE,
+    EPS,
     IDLE_CONSTRAINT,
     NEARLY_MASSLESS,
     ROUNDING,
@@ -31,7 +37,7 @@ from dalembert.kkt.limits import (
 )
 from dalembert.memory import memory_of
 from dalembert.model.mechanism.precision import digits_of, in_doubt, slack
-from dalembert.model.mechanism.project import largest_residual, least_open
+from dalembert.model.mechanism.project import closest, largest_residual, least_open
 from dalembert.status import Status
 from dalembert.types import Array
 
@@ -60,6 +66,16 @@ LED_BACK = 1e-3
 MOST_RANKS = 64
 """Configurations of a mechanism whose rank stays in memory."""
 
+NEAR, FAR = 3e-4, 3e-3
+"""Lengths, radians or parts of the mechanism's size, of two ways that tell a fading row from a tilted axis: long beside
+the root of rounding, at which Newton's steps end next to a singular configuration, and short beside the mechanism."""
+
+LINEAR = (FAR / NEAR) ** 1.5
+"""Growth from the first way to the second between that of a row that fades, linear, and that of a gap, quadratic."""
+
+WAYS = 3
+"""Random motions along which rows may fade."""
+
 
 @dataclass(frozen=True, eq=False)
 class GenericRank:
@@ -85,9 +101,13 @@ class GenericRank:
         Rows of constraints that move nothing within the model's digits (`constraint_rows.idle_rows`).
     doubt
         Why the rank is in doubt, in words; empty where it is not. Idle rows and doubt are the mechanism's, decided
-        around its neutral configuration at t = 0; elsewhere more doubt may be added.
+        around its neutral configuration at t = 0; elsewhere more doubt may be added, and where the rank is another one
+        that of the neutral configuration says nothing.
     gap
         Largest residual over its size where the rank was decided: how far redundant rows contradict each other.
+    singular
+        Whether rows fade at every configuration that was looked at: elsewhere, as on another branch of a mechanism
+        whose neutral configuration is flat, the rank may be larger.
     """
 
     rank: int
@@ -102,6 +122,7 @@ class GenericRank:
     weights: Array
     idle: Array
     doubt: str = ""
+    singular: bool = False
 
     def moving(self, A: Array) -> Array:
         """Return the rows A (..., m, n), zero where they move nothing within the model's digits."""
@@ -129,6 +150,25 @@ def generic_rank(mechanism: Mechanism, q: Any, t: float) -> GenericRank:
         return RankSurvey(mechanism, float(t), mechanism.generic_rank(None, 0.0)).decide(first)
 
     return memory_of(mechanism, "ranks", MOST_RANKS).get(key, decide)
+
+
+def rank_on_the_way(system: Any, q: Array, v: Array, t: float) -> GenericRank:
+    """Return the rank around a configuration; in a singular one that of the configurations to which a velocity leads.
+
+    From there a mechanism may go on along branches of several ranks; a flat row of parallelograms has as many as there
+    are windows.
+    """
+    rank = system.generic_rank(q, t)
+    survey = RankSurvey(system, t)
+    survey.scales = rank.scales
+    size = float(np.abs(v / system.velocity_sizes).max(initial=0.0)) if rank.rows and np.isfinite(v).all() else 0.0
+    if not size or (rank.rank and not rank.singular and survey.spectrum(q)[rank.rank - 1] > in_doubt(system)[1]):
+        return rank
+    for length in PLACES:
+        place, gap = survey.closed(system.integrate(q, length / size * v))
+        if gap <= slack(system) and (ahead := survey.judged(place, gap)).rank > rank.rank and not ahead.faded:
+            rank = system.generic_rank(place, t)
+    return rank
 
 
 def fitting_rank(mechanism: Mechanism, q: Any, t: float = 0.0) -> GenericRank:
@@ -252,6 +292,22 @@ def distances(rank: GenericRank, M: Array, A: Array) -> Array:
     return np.divide(s[:, rank.rank - 1], s[:, 0], out=np.zeros(len(A)), where=s[:, 0] > 0.0)
 
 
+def fits(mechanism: Mechanism, rank: GenericRank, q: Array, t: Array, M: Array, A: Array) -> Array:
+    """Return per sample q (N, nq), t (N,), M, A whether no more of its rows are independent than the rank says.
+
+    Rows of a configuration that is open look independent by its gap, as in `RankSurvey.tolerance`.
+    """
+    from dalembert.kkt.rows import metric_spectra
+
+    s = metric_spectra(A, M, rank.scales)
+    if not rank.rank < s.shape[1]:
+        return np.ones(len(A), dtype=bool)
+    gap = largest_residual(mechanism, q, t)
+    gap = np.where(gap <= slack(mechanism), gap, 0.0)
+    least = max(CLEAR * digits_of(mechanism), CLEARLY_MORE * rank.dropped)
+    return np.asarray(s[:, rank.rank] <= np.maximum(least, TOUCHING * gap**0.5) * s[:, 0])
+
+
 class RankSolution(NamedTuple):
     """What the r largest singular values of D A L^-T give.
 
@@ -299,11 +355,29 @@ def solved_under_rank(rank: GenericRank, M: Array, A: Array, force: Array, drift
     B = rank.scales[:, None] * solve_triangular(L, A.T, lower=True).T
     U, s, Vt = np.linalg.svd(B, full_matrices=False)
     U, s, Vt = U[:, : rank.rank], s[: rank.rank], Vt[: rank.rank]
-    y = (U.T @ (-rank.scales * drift - B @ w)) / s
+    lost = s <= EPS * s.max(initial=0.0)  # in a singular configuration a row asks for nothing that can be had
+    y = np.where(lost, 0.0, (U.T @ (-rank.scales * drift - B @ w)) / np.where(lost, 1.0, s))
     a = solve_triangular(L.T, w + Vt.T @ y, lower=False)
     across = U * s / rank.scales[:, None]  # across^T lam = -y
     lam = np.linalg.lstsq(across.T, -y, rcond=None)[0] if rank.rank else np.zeros(len(A))
     return RankSolution(a, lam, float(s[-1] / s[0]) if rank.rank and s[0] > 0.0 else 1.0)
+
+
+class Independent(NamedTuple):
+    """How many rows are independent at a configuration.
+
+    Attributes
+    ----------
+    rank, kept, dropped
+        r, s_r / s_1 and s_(r+1) / s_1.
+    faded
+        How many rows more there are at configurations next to it.
+    """
+
+    rank: int
+    kept: float
+    dropped: float
+    faded: int
 
 
 class RankSurvey:
@@ -370,12 +444,17 @@ class RankSurvey:
         largest = np.array([max(n for n, other in zip(norms, kinds, strict=True) if other == kind) for kind in kinds])
         idle = self.m.idle_rows(self.matrices(q)[1][None], gap).rows if self.known is None else self.known.idle
         units, active = self.m.row_units, np.where(idle, 0.0, largest)
-        top = (active / units).max(initial=0.0)
+        top = (active / units).max(initial=0.0) or self.usual_size(q)
         for turns in (False, True):
             same = np.array([kind[1] == turns for kind in kinds])
             peak = active[same].max(initial=0.0)
             largest[same] = np.where(active[same] > IDLE_CONSTRAINT * peak, largest[same], peak or top * units[same])
         self.scales = 1.0 / np.where(largest > 0.0, largest, 1.0)
+
+    def usual_size(self, q: Array) -> float:
+        """Return the length, in the metric of the mass, of a row of angles that turns with every velocity."""
+        L = self.rows(q)[0]
+        return float(np.linalg.norm(solve_triangular(L, 1.0 / self.m.velocity_sizes, lower=True)))
 
     def structure(
         self, q: Array, tolerance: float | None = None, rank: int | None = None, rows: Array | None = None
@@ -388,10 +467,10 @@ class RankSurvey:
         chosen = slice(None) if rows is None else rows
         return row_structure(A[chosen], M, tolerance, rank=rank, scales=self.scales[chosen])
 
-    def spectrum(self, q: Array) -> Array:
-        """Return s_i / s_1, as many numbers as there are rows."""
-        s = np.zeros(len(self.m.names))
-        sizes = self.structure(q).s
+    def spectrum(self, q: Array, rows: Array | None = None) -> Array:
+        """Return s_i / s_1, as many numbers as there are rows, or of some of them."""
+        s = np.zeros(len(self.m.names) if rows is None else int(np.count_nonzero(rows)))
+        sizes = self.structure(q, rows=rows).s
         if sizes.size and sizes[0] > 0.0:
             s[: sizes.size] = sizes / sizes[0]
         return s
@@ -429,24 +508,63 @@ class RankSurvey:
         limit = slack(self.m)
         self.measure(first[0], self.closing(first[1]))
         places = [first, *self.around(first[0])] if first[1] <= limit else [first]
-        closed = [(place, gap) for place, gap in places if gap <= limit] or [first]
-        best, ranks = (-1, 0.0, 0.0, 0.0), list[tuple[int, float]]()
-        positions = 0
-        for place, gap in closed:
-            tolerance = self.tolerance(gap)
-            structure = self.structure(place, tolerance)
-            ranks.append((structure.rank, structure.dropped))
-            best = max(best, (structure.rank, structure.kept, structure.dropped, gap))
-            positions = max(positions, self.structure(place, tolerance, rows=self.holonomic).rank)
-        count = len(closed) if first[1] <= limit else 0
+        found = [(self.judged(*place), *place) for place in places if place[1] <= limit]
+        count = len(found) if first[1] <= limit else 0
+        best = max(found or [(self.judged(*first), *first)], key=lambda here: here[0][:3])
+        if best[0].faded and self.known is None:
+            found += [(self.judged(*place), *place) for place in self.from_afar() if place[1] <= limit]
+            best = max(found or [best], key=lambda here: here[0][:3])
+        closed = [(place, gap) for _, place, gap in found] or [first]
+        positions = max(self.judged(place, gap, self.holonomic).rank for place, gap in closed)
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))
-        idle = self.m.idle_rows(np.array([self.matrices(place)[1] for place, _ in closed]), self.closing(best[3]))
-        dropped = max(dropped for rank, dropped in ranks if rank == best[0])
-        rows, doubt = idle.rows, self.doubt(idle, best[1], dropped)
+        idle = self.m.idle_rows(np.array([self.matrices(place)[1] for place, _ in closed]), self.closing(best[2]))
+        here, _, gap = best
+        dropped = max([other.dropped for other, *_ in found if other.rank == here.rank], default=here.dropped)
+        rows, doubt = idle.rows, self.doubt(idle, here.kept, dropped)
         if self.known is not None:
-            rows, doubt = self.known.idle, self.known.doubt or doubt
-        decided = (best[0], positions, m, best[1], best[2], self.scales, self.sizes, count, best[3], weights)
-        return GenericRank(*decided, rows, doubt)
+            rows = self.known.idle & (idle.rows | idle.doubtful)
+            doubt = doubt or (self.known.doubt if self.known.rank == here.rank else "")
+        decided = (here.rank, positions, m, here.kept, here.dropped, self.scales, self.sizes, count, gap, weights)
+        return GenericRank(*decided, rows, doubt, bool(here.faded))
+
+    def from_afar(self) -> list[tuple[Array, float]]:
+        """Return configurations closed from random ones by damped steps, with their residuals."""
+        everything, rng = np.ones(self.m.nv), np.random.default_rng(1)
+        return [self.closed(closest(self.m, start, everything, self.t)) for start in self.m.random(rng, STARTS)]
+
+    def judged(self, q: Array, gap: float, rows: Array | None = None) -> Independent:
+        """Return how many rows are independent at a closed configuration; singular values that fade there are zero."""
+        tolerance, (least, most) = self.tolerance(gap), in_doubt(self.m)
+        structure = self.structure(q, tolerance, rows=rows)
+        decided = Independent(structure.rank, structure.kept, structure.dropped, 0)
+        s = self.spectrum(q, rows)
+        clear = int(np.count_nonzero(s > max(most, tolerance)))
+        faded = self.fading(q, s, clear, rows) if (s[clear:] > least).any() else 0
+        if not faded:
+            return decided
+        rest = s[clear + faded :]
+        rank = clear + int(np.count_nonzero(rest > tolerance))
+        lower = np.r_[rest, 0.0][rank - clear :]
+        kept = s[clear - 1] if rank == clear else rest[rank - clear - 1]
+        return Independent(rank, float(kept), float(lower[0]), faded)
+
+    def fading(self, q: Array, s: Array, clear: int, rows: Array | None) -> int:
+        """Return how many singular values after the clear ones belong to rows that fade in a configuration next to q.
+
+        They grow linearly along the motions that the clear rows leave.
+        """
+        rng, most = np.random.default_rng(0), 0
+        chosen = slice(None) if rows is None else rows
+        L, B = self.rows(q)
+        Vt = np.linalg.svd(self.scaled(B)[chosen])[2]
+        motions, levers = solve_triangular(L.T, Vt[clear:].T, lower=False), self.m.velocity_sizes
+        for _ in range(WAYS if motions.shape[1] else 0):
+            x = motions @ rng.standard_normal(motions.shape[1])
+            x = x / np.abs(x / levers).max()
+            near, far = (self.spectrum(self.m.integrate(q, length * x), rows)[clear:] for length in (NEAR, FAR))
+            fade = (near > CLEARLY_MORE * s[clear:]) & (far < LINEAR * near)
+            most = max(most, int(np.argmin(np.r_[fade, False])))
+        return most
 
     def doubt(self, idle: Idle, kept: float, dropped: float) -> str:
         """Return why the rank is in doubt: what tells a row from rounding lies between the two; else nothing."""

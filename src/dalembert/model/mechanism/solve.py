@@ -120,7 +120,7 @@ def _rank_of_batch(mechanism: Mechanism, q: Any, t: Any, M: Array, A: Array) -> 
     """
     if np.ndim(q) == 1 or not mechanism.names or not 0 < mechanism.nv <= LARGEST_SURVEYED:
         return None
-    from dalembert.model.mechanism.ranks import distances
+    from dalembert.model.mechanism.ranks import distances, fits
 
     batch = np.broadcast_shapes(M.shape[:-2], A.shape[:-2])
     M, A = (np.broadcast_to(x, (*batch, *x.shape[-2:])).reshape(-1, *x.shape[-2:]) for x in (M, A))
@@ -133,7 +133,8 @@ def _rank_of_batch(mechanism: Mechanism, q: Any, t: Any, M: Array, A: Array) -> 
         return None
     far = distances(rank, M[finite], A[finite])
     singular, near = finite[far <= ROUNDING], finite[(far > ROUNDING) & (far <= NEXT_TO * digits)]
-    if not near.size:
+    states = np.broadcast_to(q, (*batch, mechanism.nq)).reshape(-1, mechanism.nq)[finite], times[finite]
+    if not near.size or not fits(mechanism, rank, *states, M[finite], A[finite]).all():
         return None
     if singular.size:
         raise ModelError(
@@ -251,11 +252,11 @@ def _by_kkt(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) ->
     """Return what `KKT` says to a batch, under the mechanism's rank: next to a singularity no row is dropped.
 
     A sample that contradicts this rank may do so within the model's digits, or on another part of the manifold:
-    then its own rank decides, as it does where one is lost to the last digit. Next to such a configuration the
-    answer stays uncertified.
+    then its own rank decides, as it does where one is lost to the last digit, or where more rows are independent. Next
+    to such a configuration the answer stays uncertified.
     """
     from dalembert.kkt import KKT, Status
-    from dalembert.model.mechanism.ranks import distances
+    from dalembert.model.mechanism.ranks import distances, fits
 
     rank = None if mechanism.nv > LARGEST_SURVEYED else mechanism.generic_rank(None, float(t[0]))
     if rank is None or not rank.places:
@@ -270,7 +271,9 @@ def _by_kkt(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) ->
     solved = (Status.UNIQUE, Status.REDUNDANT, *((Status.ILL_CONDITIONED,) if rank.doubt else ()))
     unsolved = np.flatnonzero(~np.isin(status, solved) & finite)
     far = distances(rank, M[unsolved], A[unsolved])
-    for k in unsolved[(far > digits_of(mechanism)) | (far <= ROUNDING)]:
+    other, sound = unsolved[(far > digits_of(mechanism)) | (far <= ROUNDING)], np.flatnonzero(finite)
+    more = sound[~fits(mechanism, rank, q[sound], t[sound], M[sound], A[sound])]
+    for k in np.union1d(other, more):
         alone = mechanism.solve(q[k : k + 1], v[k : k + 1], force[k : k + 1], t[k : k + 1])
         a[k], lam[k], status[k] = alone.acceleration[0], alone.multipliers[0], np.asarray(alone.status)[0]
     return a, lam, status

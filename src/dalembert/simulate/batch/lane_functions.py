@@ -345,9 +345,9 @@ class LaneFunctions:
             v = ca.SX.zeros(self.n)
             terms = {name: form.at(name, q, v, t, p) for name in ("mass", "jacobian")}
             residual = form.at("constraint", q, v, t, p)
-            way, left = self.carried.onto(terms, residual, chosen)
+            way, taken = self.carried.onto(terms, residual, chosen)
             open_now = maximum(ca.fabs(residual[i]) / float(self.sizes[i]) for i in range(self.holonomic))
-            worst = maximum(ca.fabs(residual[i] + left[i]) / float(self.sizes[i]) for i in range(self.holonomic))
+            worst = maximum(ca.fabs(x) / float(self.sizes[i]) for i, x in taken.items())
         is_finite = finite(worst, way)
         goes = ca.logic_and(ca.logic_and(at["going"], is_finite), ca.logic_and(worst > CLOSED, worst < HUGE))
         goes = ca.logic_and(goes, worst < HELPS * at["least"])

@@ -36,6 +36,8 @@ class LaneRows:
 
     Attributes
     ----------
+    moving, held
+        Rows that move something within the model's digits, and the holonomic ones among them.
     numbers
         How many numbers `chosen` has.
     content
@@ -44,7 +46,9 @@ class LaneRows:
 
     def __init__(self, carried: Carried, holonomic: Sequence[bool], n: int) -> None:
         self.n, self.rows = n, len(holonomic)
-        self.held = [i for i, each in enumerate(holonomic) if each]
+        self.moving = sorted(carried.order[0, : carried.counts[0]].tolist())
+        self.held = [i for i in self.moving if holonomic[i]]
+        self.place = carried.place.tolist()
         self.rank, self.positions = (int(x) for x in carried.rank)
         self.scales, self.weights = carried.scales.tolist(), carried.weights.tolist()
         self.agree = float(carried.agree[0])
@@ -54,7 +58,8 @@ class LaneRows:
     def content(self) -> tuple[Array, ...]:
         """Arrays that determine the expressions."""
         ends = [self.rank, self.positions, self.agree]
-        return np.array(self.scales), np.array(self.weights), np.array(self.held), np.array(ends)
+        kept = np.array(self.moving), np.array(self.held)
+        return np.array(self.scales), np.array(self.weights), *kept, np.array(ends)
 
     # --- pieces ---------------------------------------------------------------------------------------------------
 
@@ -172,17 +177,17 @@ class LaneRows:
         self, terms: Mapping[str, ca.SX], tau: ca.SX, v: ca.SX, chosen: ca.SX, strict: bool
     ) -> tuple[ca.SX, ca.SX, ca.SX, ca.SX]:
         """Return acceleration, multipliers, status and the rows chosen; the last three where it is strict."""
-        n, r, all_rows = self.n, self.rank, range(self.rows)
+        n, r, all_rows = self.n, self.rank, self.moving
         M, A = self._matrices(terms)
         force, drift = tau - terms["bias"], terms["drift"]
         places = [chosen[k] for k in range(r)]
         definite = ca.SX(1)
         if strict:
-            _, B, definite = self._factored(M, A, [ca.SX(1)] * self.rows)
+            _, B, definite = self._factored(M, A, [ca.SX(i in all_rows) for i in range(self.rows)])
             held = self._chosen(B, self.held, self.positions)
             places = self._chosen(B, all_rows, r)
             chosen = ca.vertcat(*places, *held)
-        inside = [holds(places, i) for i in all_rows]
+        inside = [holds(places, i) for i in range(self.rows)]
         L, B, sound = self._factored(M, A, inside)
         definite = ca.logic_and(definite, sound)
         Q, distance = self._directions(B, places, all_rows)
@@ -210,7 +215,7 @@ class LaneRows:
     def _beyond(self, B: list[Row], Q: list[Row], places: list[ca.SX]) -> ca.SX:
         """Return the largest part of a row of B beyond the kept directions."""
         found = ca.SX(0)
-        for i in range(self.rows):
+        for i in self.moving:
             z = self._remainder(B[i], Q)
             size = ca.if_else(holds(places, i), 0.0, ca.sqrt(dot(z, z)))
             found = ca.if_else(size <= found, found, size)
@@ -218,11 +223,12 @@ class LaneRows:
 
     def _multipliers(self, B: list[Row], Q: list[Row], y: Row) -> Row:
         """Return the multipliers of least norm that exert the forces of y: F^T D^-1 lam = -y."""
-        F, R = orthogonal([[dot(B[i], q) / self.scales[i] for i in range(self.rows)] for q in Q])
+        F, R = orthogonal([[dot(B[i], q) / self.scales[i] for i in self.moving] for q in Q])
         b: Row = []
         for k in range(len(F)):
             b.append((-y[k] - sum(R[p][k] * b[p] for p in range(k))) / R[k][k])
-        return [sum((row[i] * b[k] for k, row in enumerate(F)), ca.SX(0)) for i in range(self.rows)]
+        found = {i: sum((row[at] * b[k] for k, row in enumerate(F)), ca.SX(0)) for at, i in enumerate(self.moving)}
+        return [found.get(i, ca.SX(0)) for i in range(self.rows)]
 
     def _verdict(
         self, M: list[Row], A: list[Row], v: ca.SX, drift: ca.SX, w: Row, distance: ca.SX, beyond: ca.SX, left: ca.SX,
@@ -230,10 +236,10 @@ class LaneRows:
     ) -> ca.SX:  # fmt: skip
         """Return the status of accelerations at a state on the manifold: what is left is judged against the data."""
         speed = sum((ca.fabs(v[j]) for j in range(self.n)), ca.SX(0))
-        lever = maximum(self.scales[i] * A[i][j] for i in range(self.rows) for j in range(self.n))
+        lever = maximum(self.scales[i] * A[i][j] for i in self.moving for j in range(self.n))
         data = [x for row in (*M, *A) for x in row]
         known = ca.fabs(sum(data, ca.SX(0))) < HUGE
-        all_known = ca.fabs(sum([*data, *w, *(drift[i] for i in range(self.rows))], ca.SX(0))) < HUGE
+        all_known = ca.fabs(sum([*data, *w, *(drift[i] for i in self.moving)], ca.SX(0))) < HUGE
         agree = left <= self.agree * (size + lever * speed**2)
         status = ca.if_else(agree, REDUNDANT, INCONSISTENT)
         status = ca.if_else(beyond > max(RISEN, self.agree), DECLINED, status)
@@ -242,17 +248,18 @@ class LaneRows:
         status = ca.if_else(all_known, status, NOT_FINITE)
         return ca.if_else(definite, status, ca.if_else(known, MASSLESS, NOT_FINITE))
 
-    def onto(self, terms: Mapping[str, ca.SX], residual: ca.SX, chosen: ca.SX) -> tuple[ca.SX, list[ca.SX]]:
-        """Return Newton's step onto the holonomic rows, and what it leaves of each residual, with its sign turned."""
+    def onto(self, terms: Mapping[str, ca.SX], residual: ca.SX, chosen: ca.SX) -> tuple[ca.SX, dict[int, ca.SX]]:
+        """Return Newton's step onto the holonomic rows that move, and by place what it takes away of each residual."""
         places = [chosen[self.rank + k] for k in range(self.positions)]
-        b = [-self.scales[row] * residual[k] for k, row in enumerate(self.held)]
+        b = [-self.scales[row] * residual[self.place[row]] for row in self.held]
         motion, left = self._projected(terms, b, places, self.held)
-        return motion, [x / self.scales[row] for x, row in zip(left, self.held, strict=True)]
+        left = [x / self.scales[row] for x, row in zip(left, self.held, strict=True)]
+        return motion, {self.place[row]: residual[self.place[row]] + x for x, row in zip(left, self.held, strict=True)}
 
     def admissible(self, terms: Mapping[str, ca.SX], rate: ca.SX, chosen: ca.SX) -> ca.SX:
         """Return the least change of velocities that makes them admissible."""
-        b = [-self.scales[i] * rate[i] for i in range(self.rows)]
-        return self._projected(terms, b, [chosen[k] for k in range(self.rank)], range(self.rows))[0]
+        b = [-self.scales[i] * rate[i] for i in self.moving]
+        return self._projected(terms, b, [chosen[k] for k in range(self.rank)], self.moving)[0]
 
 
 def dot(a: Row, b: Row) -> Any:

@@ -107,7 +107,7 @@ class Codes:
         self.rank = rank
         self.looped = isinstance(form, MechanismForm) and is_large(form.mechanism)
         self.carries = (
-            form.compiled and rank is not None and (rank.redundant or not form.straight)
+            form.compiled and rank is not None and (rank.redundant or not form.straight or self._elsewhere(rank))
             and system.nv <= LARGEST_CARRIED and not self.looped
         )  # fmt: skip
         self.holonomic = int(sum(system.holonomic))
@@ -129,6 +129,13 @@ class Codes:
         if events is not None:
             self.kernels["events"] = Kernel(events, width=1)
             self.events = events.numel_out(0)
+
+    def _elsewhere(self, rank: GenericRank) -> bool:
+        """Return whether a run goes where the rank is not that of straight-line code, decided before the run."""
+        if not isinstance(self.form, MechanismForm) or self.looped or not self.system.names:
+            return False
+        usual = self.system.generic_rank(None)
+        return usual.singular or bool(usual.doubt) or usual.rank != rank.rank
 
     def _compile_projections(self, key: tuple[str, ...], own: bool) -> None:
         """Compile Newton's step onto the constraints and the admissible velocity, or the rows that make them."""
@@ -171,17 +178,22 @@ class Codes:
         return ExplicitWork(calls=calls, sizes=measured, open=digits, carried=carried, **arrays), alive
 
     def _carried(self) -> Carried:
-        """Return memory of the rows under the rank of the mechanism; next to none where it is not carried."""
+        """Return memory of the rows under the rank of the mechanism; next to none where it is not carried.
+
+        Rows that move nothing within the model's digits are none: what rounding leaves of them is measured by nothing.
+        """
         m = self.system
         rows, n = (len(m.names), m.nv) if self.carries else (0, 0)
+        moving = ~self.rank.idle if self.carries and self.rank else np.zeros(0, bool)
         holonomic = np.array(m.holonomic, bool)[:rows]
+        levels = np.flatnonzero(moving), np.flatnonzero(holonomic & moving)
         order = np.zeros((2, rows), np.int64)
-        order[0] = np.arange(rows)
-        order[1, : holonomic.sum()] = np.flatnonzero(holonomic)
+        for level, chosen in enumerate(levels):
+            order[level, : chosen.size] = chosen
         place = np.where(holonomic, np.cumsum(holonomic) - 1, -1).astype(np.int64)
         rank = np.array([self.rank.rank, self.rank.positions] if self.carries and self.rank else [-1, -1], np.int64)
         return Carried(
-            rank=rank, counts=np.array([rows, holonomic.sum()], np.int64), order=order, place=place,
+            rank=rank, counts=np.array([chosen.size for chosen in levels], np.int64), order=order, place=place,
             scales=self.rank.scales.copy() if self.carries and self.rank else np.zeros(rows),
             weights=self.rank.weights.copy() if self.carries and self.rank else np.zeros(rows),
             agree=np.array([CONTRADICTED * slack(m)]), distance=np.ones(2),

@@ -33,7 +33,7 @@ class Carried(NamedTuple):
     """What the loops know of the rank, and memory; `rank` is that of all rows and of the holonomic ones, -1: none."""
 
     rank: np.ndarray
-    counts: np.ndarray  # (2,) rows of each level
+    counts: np.ndarray  # (2,) rows of each level, without those that move nothing
     order: np.ndarray  # (2, m): rows of each level, the chosen ones first
     place: np.ndarray  # (m,): residual of each row, -1 where it has none
     scales: np.ndarray  # (m,): D
@@ -103,7 +103,7 @@ def size_of(c):
     for i in range(c.w.size):
         for j in range(c.w.size):
             total += c.M[i, j]
-    for i in range(c.counts[RATES]):
+    for i in range(c.A.shape[0]):
         for j in range(c.w.size):
             total += c.A[i, j]
     return total
@@ -332,7 +332,8 @@ def verdict(c, v, distance, left, size):
     for j in range(v.size):
         speed += abs(v[j])
         total += c.w[j]
-    for i in range(c.counts[RATES]):
+    for k in range(c.counts[RATES]):
+        i = c.order[RATES, k]
         total += c.drift[i]
         for j in range(v.size):
             lever = max(lever, abs(c.scales[i] * c.A[i, j]))

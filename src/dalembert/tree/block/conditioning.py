@@ -71,7 +71,9 @@ def needs_of_rows(mechanism: Mechanism, rows: tuple[int, ...], world: bool = Fal
     generic = mechanism.generic_rank(None, 0.0)  # what is near the limits is decided once, for all answers
     ranks = {tuple(range(len(A[0]))): generic.rank, tuple(np.flatnonzero(mechanism.holonomic)): generic.positions}
     rank = ranks.get(rows) if generic.places else None
-    return replace(probe(M, generic.moving(A)[:, rows], *options, None, rank), doubtful=bool(generic.doubt))
+    return replace(
+        probe(M, generic.moving(A)[:, rows], *options, None, rank), doubtful=bool(generic.doubt) or generic.singular
+    )
 
 
 @remembered(8)
