@@ -296,6 +296,14 @@ NO_VELOCITY = 1e-9
 SLOW = 1e-3
 """Contacts that separate slower than this after impacts that pile up stay closed."""
 
+SLIDES_ON = 10.0
+"""Contacts that slide by less than so many times the speed at which others strike whose impacts pile up rest with them:
+friction stops them in the time of one more flight."""
+
+LOW_FLIGHT = 1e-13
+"""Contacts that rise by less than this part of their lever before they fall back have not left: of a gap as long as its
+lever 1e-16 is rounding."""
+
 STRAIGHT = 1e-9
 """A path that bends by less than this part of its deceleration is straight: it ends at a zero of its speed."""
 

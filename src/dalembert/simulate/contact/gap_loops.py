@@ -22,6 +22,7 @@ from dalembert.simulate.contact.engine_memory import (
     ROLLING,
     RTOL,
     SOUND,
+    STANDING,
     TERMS,
     UNCERTAIN_GAP,
     WHO,
@@ -50,6 +51,7 @@ from dalembert.simulate.limits import (
     BESIDE_ZERO,
     EDGE_WIDTH,
     GRAZING,
+    LOW_FLIGHT,
     OUTSIDE,
     PINCHED,
     POSITIVE,
@@ -310,6 +312,10 @@ def opens(w, i, h, start, end, L, K):
     if start[2] < 0.0:
         return SOUND, 0.0, True, False
     if end[1] < -SEEMS_TO_SINK * abs(end[2]) * h:
+        # it falls back at once: an impact now closes it; if none does, nothing can be told
+        low = start[2] * start[2] <= 2.0 * K * LOW_FLIGHT * levers[i]
+        if low and tally[STANDING] <= levers.size:
+            return SOUND, 0.0, True, False
         clock[DETAIL] = -end[1]
         tally[WHO] = i
         return PASSAGE, h, False, False

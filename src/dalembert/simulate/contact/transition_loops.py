@@ -50,7 +50,7 @@ from dalembert.simulate.contact.engine_memory import (
 from dalembert.simulate.contact.friction_loops import own_acceleration, static, static_applies, terms_of
 from dalembert.simulate.contact.impact_loops import certify, limit_of, strike, strike_one_by_one
 from dalembert.simulate.contact.mode_loops import motion, opening, still
-from dalembert.simulate.contact.projection_loops import project
+from dalembert.simulate.contact.projection_loops import least_change, project
 from dalembert.simulate.contact.record_loops import note, word_of
 from dalembert.simulate.contact.row_loops import choose, free_motions, see_limbs
 from dalembert.simulate.contact.step_loops import set_state
@@ -59,7 +59,9 @@ from dalembert.simulate.limits import (
     CLINGS,
     LEFT_TO_LIMIT,
     LOST_AT_REST,
+    LOW_FLIGHT,
     SAME_INSTANT,
+    SLIDES_ON,
     SLOW,
     STILL,
     STRAIGHT,
@@ -238,8 +240,9 @@ def do_impact(w):
     massless = flags(w, AT.massless)
     calls = whole_matrix(w, AT.calls)
     tally, load_row = whole(w, AT.tally), whole(w, AT.load_row)
-    struck, W, levers = matrix(w, AT.struck), matrix(w, AT.W), vector(w, AT.levers)
+    W, levers = matrix(w, AT.W), vector(w, AT.levers)
     k, n, t = closed.size, v.size, clock[T]
+    rising = vector(w, AT.contact_rate).copy()
     set_state(w, q0, v0)
     time[0] = t
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
@@ -249,13 +252,10 @@ def do_impact(w):
             size = max(size, abs(before[j]) / levers[j // 3])
     touching, plastic, limit = np.zeros(k, np.bool_), np.zeros(k, np.bool_), np.zeros(k)
     for i in range(k):
-        touching[i] = (
-            not gapped[i]
-            or closed[i]
-            or (gaps[i] <= TOUCHING * levers[i] and before[3 * i] <= STILL * size * levers[i])
-        )
+        slow = before[3 * i] <= STILL * size * levers[i] or falls_back(w, i, before[3 * i], rising[3 * i])
+        touching[i] = not gapped[i] or closed[i] or (gaps[i] <= TOUCHING * levers[i] and slow)
         if gapped[i]:
-            limit[i] = limit_of(struck[i], t, LEFT_TO_LIMIT / limits[RATE_UNIT])
+            limit[i] = end_of_impacts(w, i, before[3 * i], rising[3 * i])
             plastic[i] = limit[i] > 0.0
     see_limbs(w)
     for i in range(k):
@@ -280,10 +280,15 @@ def do_impact(w):
             heat -= 0.5 * impulses[j] * (before[j] + velocity[j])
             for b in range(n):
                 work += 0.5 * impulses[j] * W[j, b] * (start[b] + after[b])
-    stays = np.zeros(k, np.bool_)
+    stays, low = np.zeros(k, np.bool_), False
     for i in range(k):
-        stays[i] = touching[i] and velocity[3 * i] <= (SLOW * limits[RATE_UNIT] if piled else STILL * size) * levers[i]
+        u, fast = velocity[3 * i], (SLOW * limits[RATE_UNIT] if piled > 0.0 else STILL * size) * levers[i]
+        stays[i] = touching[i] and (u <= fast or falls_back(w, i, u, rising[3 * i]))
+        low = low or (stays[i] and gapped[i] and u > fast)
     close(w, stays)
+    if piled > 0.0 or low:
+        lost, given = rest_together(w, SLIDES_ON * piled)
+        heat, work = heat + lost, work + given
     sticks = np.zeros(k, np.bool_)
     for i in range(k):
         sticks[i] = closed[i] and gapped[i] and not slides[i]
@@ -302,14 +307,95 @@ def do_impact(w):
 
 
 @nested
-def note_impacts(w, before, touching, limit):
-    """Note who struck with which velocities before, and when, for those that pile up; return whether some do.
+def falls_back(w, i, u, rise):
+    """Return whether contact i, which opens at the speed u and the acceleration `rise`, comes back unseen."""
+    return rise < 0.0 and u > 0.0 and u * u <= -2.0 * rise * LOW_FLIGHT * vector(w, AT.levers)[i]
 
-    `limit` (k,) are limits of sequences of impacts, 0 where there is none.
+
+@nested
+def end_of_impacts(w, i, u, rise):
+    """Return when the impacts of contact i end that now strikes at the velocity u of its gap, or 0: it bounces on.
+
+    They end at the limit of a steady sequence that is near; and where the contact has fallen from within what touches,
+    u^2 <= 2 a h, a = -`rise` the acceleration at which its gap closes: it had not left. That ends the impacts of
+    contacts of one body, which strike in turn and disturb each other's, at no steady intervals.
+    """
+    limits, struck, t = vector(w, AT.limits), matrix(w, AT.struck), vector(w, AT.clock)[T]
+    end = limit_of(struck[i], t, LEFT_TO_LIMIT / limits[RATE_UNIT])
+    fallen = rise < 0.0 and u < 0.0 and u * u <= -2.0 * rise * TOUCHING * vector(w, AT.levers)[i]
+    if end > 0.0 or not fallen or vector(w, AT.restitution)[i] >= 1.0:
+        return end
+    return max(limit_of(struck[i], t, np.inf), t)
+
+
+@nested
+def rest_together(w, fast):
+    """Let closed contacts rest once impacts pile up; return the heat, and the work on the system.
+
+    Those that stay closed lose the velocity of their gaps, and those their sliding that slide no faster than `fast`
+    times their lever: such a group would strike, stick and slip ever faster and slower on its way to rest.
+    """
+    closed, slides, gapped = flags(w, AT.closed), flags(w, AT.slides), flags(w, AT.gapped)
+    velocity, levers, calls = vector(w, AT.velocity), vector(w, AT.levers), whole_matrix(w, AT.calls)
+    direction = matrix(w, AT.direction)
+    for i in range(closed.size):
+        speed = np.sqrt(velocity[3 * i + 1] ** 2 + velocity[3 * i + 2] ** 2)
+        slides[i] = slides[i] and not (closed[i] and gapped[i] and speed <= fast * levers[i])
+    choose(w)
+    heat, work = hold(w)
+    set_state(w, vector(w, AT.q0), vector(w, AT.v0))
+    invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
+    for i in range(closed.size):
+        x, y = velocity[3 * i + 1], velocity[3 * i + 2]
+        speed = np.sqrt(x * x + y * y)
+        # what other rows move slides on
+        if closed[i] and gapped[i] and not slides[i] and static(w, i) > 0.0 and speed > still(w, i):
+            slides[i], direction[i, 0], direction[i, 1] = True, x / speed, y / speed
+    return heat, work
+
+
+@nested
+def hold(w):
+    """Put velocities on the rows of the mode by impulses of the contacts; return the heat, and the work on the system.
+
+    The impulses count to those of the impact, M (v+ - v-) + A^T L = W^T P.
+    """
+    impulses, row_impulses = vector(w, AT.impulses), vector(w, AT.row_impulses)
+    kept, mode_counts = whole(w, AT.kept), whole(w, AT.mode_counts)
+    v, v0, velocity, psi = vector(w, AT.v), vector(w, AT.v0), vector(w, AT.velocity), vector(w, AT.psi)
+    solution, A, W, M = vector(w, AT.solution), matrix(w, AT.A), matrix(w, AT.W), matrix(w, AT.M)
+    n, m, count = v.size, A.shape[0], mode_counts[KEPT_ROWS]
+    rows, missing, change = np.zeros(count + n, np.int64), np.zeros(count), np.zeros(n)
+    for p in range(count):
+        rows[p] = kept[p]
+        missing[p] = psi[kept[p]] if kept[p] < m else velocity[kept[p] - m]
+    if count == 0 or not least_change(w, rows, count, missing, change):
+        return 0.0, 0.0
+    heat = work = 0.0
+    for p in range(count):
+        row = rows[p]
+        if row < m:
+            row_impulses[row] += solution[n + p]
+        else:
+            impulses[row - m] -= solution[n + p]
+            work -= solution[n + p] * (dot(W[row - m], v) + 0.5 * dot(W[row - m], change))
+    for j in range(n):
+        heat += 0.5 * change[j] * dot(M[j], change)
+    for j in range(n):
+        v0[j] += change[j]
+    return heat, work
+
+
+@nested
+def note_impacts(w, before, touching, limit):
+    """Note who struck with which velocities before, and when, for those that pile up.
+
+    `limit` (k,) are limits of sequences of impacts, 0 where there is none. Return the largest speed at which those
+    struck, as a part of their levers; 0 where none did.
     """
     impulses, rests, t = vector(w, AT.impulses), vector(w, AT.rests), vector(w, AT.clock)[T]
     gapped, massless, struck = flags(w, AT.gapped), flags(w, AT.massless), matrix(w, AT.struck)
-    piled = False
+    levers, piled = vector(w, AT.levers), 0.0
     for i in range(touching.size):
         if not gapped[i]:
             continue
@@ -324,7 +410,8 @@ def note_impacts(w, before, touching, limit):
                 note(w, t, i, OPEN, IMPACT)
             if limit[i] > 0.0:
                 rests[i] = max(limit[i], t)
-        piled = piled or (limit[i] > 0.0 and touching[i] and before[3 * i] < -still(w, i))
+        if limit[i] > 0.0 and touching[i] and before[3 * i] < -still(w, i):
+            piled = max(piled, -before[3 * i] / levers[i])
     return piled
 
 
@@ -403,7 +490,7 @@ def do_change(w):
     closed, slides = flags(w, AT.closed), flags(w, AT.slides)
     calls = whole_matrix(w, AT.calls)
     direction, letting = matrix(w, AT.direction), matrix(w, AT.letting)
-    tangents = whole(w, AT.tangents)
+    tangents, slow = whole(w, AT.tangents), vector(w, AT.slow)
     k, t = closed.size, clock[T]
     old = np.zeros(k, np.int64)
     set_state(w, q0, v0)
@@ -418,8 +505,11 @@ def do_change(w):
             along = x * direction[i, 0] + y * direction[i, 1]
             if along > 0.0:
                 continue
-            if tangents[i] == 2 and np.sqrt(x * x + y * y) > max(still(w, i), TURNED_AWAY * terms_of(w, i)):
-                continue  # its path has turned by a right angle: it slides on
+            speed = np.sqrt(x * x + y * y)
+            if tangents[i] == 2 and speed > max(still(w, i), TURNED_AWAY * terms_of(w, i)):
+                # its path has turned by a right angle: it slides on, slow or not, where it goes now
+                direction[i, 0], direction[i, 1], slow[i] = x / speed, y / speed, 0.0
+                continue
             if tangents[i] == 1 and turns_back(w, i):
                 direction[i, 0], direction[i, 1] = -direction[i, 0], -direction[i, 1]
                 continue
