@@ -204,8 +204,8 @@ def kind_of(system: Any) -> str:
 
 
 def own_contacts(system: Any) -> tuple[Any, ...]:
-    """Return the contacts that a Lagrangian or Matrices are made with."""
-    return (*getattr(system, "contacts", ()), *getattr(system, "unilateral", ()))
+    """Return the contacts that a Lagrangian or Matrices are made with; a mechanism is made with none."""
+    return () if is_mechanism(system) else (*getattr(system, "contacts", ()), *getattr(system, "unilateral", ()))
 
 
 def _from_event_to_event(system: Any, given: dict[str, Any], options: dict[str, Any]) -> None:
