@@ -22,9 +22,9 @@ REASONS = {
         "Matrices are Python functions",
         "matrices are Python functions, and these steppers differentiate expressions",
     ),
-    "positions": (
-        "rows without a residual have none",
-        "it holds positions, and rows of matrices are known by their rates",
+    "energies": (
+        "Matrices have no Lagrangian",
+        "matrices have no Lagrangian, of which the discrete one is made",
     ),
 }
 """By short name: what the message must say, and the words of the page."""
@@ -42,7 +42,7 @@ def refusal(motion: str, answers: str, written: str, stepper: str) -> str:
     if stepper not in ("bdf", "ida", "variational"):
         return ""
     if motion == "smooth":
-        return "" if written != "Matrices" else "positions" if stepper == "variational" else "Python"
+        return "" if written != "Matrices" else "energies" if stepper == "variational" else "Python"
     if motion == "stick-slip" and written == "Mechanism":
         return "simplified"
     return "discrete" if stepper == "variational" else "past"

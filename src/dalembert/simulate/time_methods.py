@@ -135,7 +135,12 @@ def choose(
         from dalembert.simulate.steppers.variational import unsuited as not_variational
         from dalembert.simulate.witness import conserves
 
-        if _ends_of_steps(numbers, t, breaks) and conserves(system, q, t) and not not_variational(system):
+        if (
+            all(system.holonomic)
+            and _ends_of_steps(numbers, t, breaks)
+            and conserves(system, q, t)
+            and not not_variational(system)
+        ):
             return "variational", (
                 f"{steps:.0f} steps of one size at loose tolerances, and nothing takes energy out: symplectic steps "
                 "keep it"

@@ -52,9 +52,14 @@ from dalembert.types import Array
 # Where M is singular and rows carry what has no mass, M + rho A^T A takes its place in v1 = M^-1 p1: the forces A^T
 # that it adds are of the kind of mu, and the projection onto A v1 = 0 behind it removes them.
 #
+# Rows on velocities, psi(q, v) = A v + b = 0, hold in the middle of a step, h psi(middle, r / h) = 0, and at its ends:
+# the discrete principle of Lagrange and d'Alembert with forces A(q_k)^T (lam + mu) at the nodes. Such a step is
+# symmetric, but preserves no symplectic form: the motion itself does not.
+#
 # Rotations: r = log(exp(-d0) exp(x) exp(d1)), middle = q0 exp(d0) exp(r / 2). Symplectic and of second order, holonomic
 # rows exactly on the manifold (RATTLE). Sources: J. Marsden, M. West, "Discrete mechanics and variational integrators",
-# Acta Numerica 2001, secs. 1-3; Hairer, Lubich, Wanner, "Geometric Numerical Integration", secs. VI.6, VII.1.
+# Acta Numerica 2001, secs. 1-3; J. Cortes, S. Martinez, "Non-holonomic integrators", Nonlinearity 14 (2001) 1365-1392;
+# Hairer, Lubich, Wanner, "Geometric Numerical Integration", secs. VI.6, VII.1.
 
 
 Scalar = Any
@@ -84,14 +89,21 @@ def trace_step(system: Any, controller: Controller) -> ca.Function:
     end, _ = form.chart(base, x, ca.SX.zeros(n))
     if rows:
         A = form.at("jacobian", base, still[1], t, values)
-        phi = form.at("constraint", end, still[1], t + h, values)
-        residual = ca.vertcat(residual - A.T @ lam, phi)
+        residual = ca.vertcat(residual - A.T @ lam, _discrete_rows(form, end, still, t, h, values))
     jacobian = ca.jacobian(residual, ca.vertcat(x, lam))
     outputs = [residual, ca.vec(ca.densify(jacobian).T), slopes[n:] + h / 2 * force, *still, power]
     inputs = {"base": base, "x": x, "p": p, "lam": lam, "h": h, "environment": environment}
     inputs = {name: expression for name, expression in inputs.items() if expression.numel()}
     return ca.Function("variational", list(inputs.values()), [ca.densify(e) for e in outputs], list(inputs),
                        ["residual", "jacobian", "momentum", "middle", "speed", "power"])  # fmt: skip
+
+
+def _discrete_rows(form: Any, end: ca.SX, middle: list[ca.SX], t: ca.SX, h: ca.SX, values: ca.SX) -> ca.SX:
+    """Return phi at the end of a step, and h psi in its middle of rows on velocities: zero for the discrete motion."""
+    q, v = middle
+    phi = iter(ca.vertsplit(form.at("constraint", end, v, t + h, values)) if any(form.holonomic) else ())
+    psi = ca.vertsplit(h * form.at("rate", q, v, t + h / 2, values))
+    return ca.vertcat(*[next(phi) if has else slip for has, slip in zip(form.holonomic, psi, strict=True)])
 
 
 def trace_mass(system: Any, massless: bool) -> ca.Function:
@@ -246,7 +258,7 @@ class Variational:
         self.work, self._alive = self.codes.work(self.callbacks.addresses, len(session.watches))
         self.signs, self.flushed = np.zeros(len(session.watches)), time.monotonic()
         self.callbacks.work = self.work
-        n, rows, held = m.nv, len(m.names), self.codes.holonomic
+        n, rows = m.nv, len(m.names)
         spare = np.zeros((0, 0))
         self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1), spare)
         self.clock, self.counts = np.zeros(2), np.zeros(3, np.int64)
@@ -255,7 +267,7 @@ class Variational:
         step = _kernel(
             (*key, "variational", session.controller.content), lambda: trace_step(m, session.controller), m.cacheable
         )
-        size = n + held
+        size = n + rows
         arrays = {
             "p": np.zeros(n), "lam": np.zeros(rows), "h": np.zeros(1), "residual": np.zeros(size),
             "jacobian": np.zeros((size, n + rows)), "momentum": np.zeros(n), "M": np.zeros((n, n)),
@@ -458,8 +470,6 @@ def _bound(kernel: Kernel, arrays: dict[str, Array]) -> tuple[list[int], object]
 
 def unsuited(system: Any) -> str:
     """Return why variational steps do not take a system; empty where they do."""
-    if not all(system.holonomic):
-        return "it holds positions, and rows without a residual have none"
     if not getattr(system, "compiled", True):
         return "Matrices have no Lagrangian"
     if isinstance(system, Mechanism):

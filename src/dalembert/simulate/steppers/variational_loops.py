@@ -16,7 +16,7 @@ from dalembert.simulate.limits import (
     MIDPOINT_STALLED,
     STANDSTILL_WAY,
 )
-from dalembert.simulate.steppers.carried_loops import POSITIONS
+from dalembert.simulate.steppers.carried_loops import RATES
 from dalembert.simulate.steppers.explicit_loops import (
     ADMIT,
     CALLBACK,
@@ -74,19 +74,19 @@ def under_rank(work, discrete):
     different, and would push with forces without limit.
     """
     n, c = work.x.size, work.carried
-    r, size = c.rank[POSITIONS], discrete.lam.size + n
+    r, size = c.rank[RATES], discrete.lam.size + n
     square = np.zeros((n + r, n + r))
     right = np.zeros(n + r)
     for i in range(n + r):
-        row = i if i < n else n + c.place[c.order[POSITIONS, i - n]]
+        row = i if i < n else n + c.order[RATES, i - n]
         right[i] = -discrete.residual[row]
         for j in range(n + r):
-            square[i, j] = discrete.jacobian[row, j if j < n else n + c.order[POSITIONS, j - n]]
+            square[i, j] = discrete.jacobian[row, j if j < n else n + c.order[RATES, j - n]]
     found = np.linalg.solve(square, right)
     change = np.zeros(size)
     change[:n] = found[:n]
     for k in range(r):
-        change[n + c.order[POSITIONS, k]] = found[n + k]
+        change[n + c.order[RATES, k]] = found[n + k]
     return change
 
 
