@@ -6,7 +6,14 @@ import casadi as ca
 import numpy as np
 import pytest
 
-from dalembert.tableau import DiracStructure, NewtonStep, connection_split, implicit_lagrangian
+from dalembert.tableau import (
+    DiracStructure,
+    NewtonStep,
+    Tableau,
+    connection_split,
+    implicit_lagrangian,
+    sparse_tableau_method,
+)
 from dalembert.tableau.structure.sample_points import sample_jacobian, sample_points
 from tests.model.lagrangians import SYSTEMS
 from tests.tableau.seed_system import FREE, GROUPS, M_ROWS, connection, mass, other_forces, seed_tableau
@@ -333,3 +340,74 @@ def test_Y4_implicit_equations_hold_on_the_motion(make):
         for name, gap in zip(tableau.equations, found, strict=True):
             if not name.startswith(("constraint", "connection")):  # the random state is not on the constraints
                 assert abs(gap) < 1e-11, (form, name, gap)
+
+
+# Y17: misprints ------------------------------------------------------------------------------------------------------
+
+
+def mass_on_spring(sign: float) -> Tableau:
+    """(10) for one dependent velocity v° = v*, M = 2, f = 0, U = 3 q^2 / 2, with a sign before dU/dq."""
+    names = ("q", "v", "v*", "Q", "Q*", "tau")
+    q, v, v_free, Q, Q_free, tau = (ca.SX.sym(name) for name in names)
+    q_rate, v_rate = ca.SX.sym("q'"), ca.SX.sym("v'")
+    equations = {
+        "G1": q_rate - v,
+        "G3": v - v_free,
+        "G4": Q + Q_free,
+        "G5": Q - 2 * v_rate - sign * 3 * q,
+        "G6": Q_free - tau,
+    }
+    variables = dict(zip(names, (q, v, v_free, Q, Q_free, tau), strict=True))
+    return Tableau(equations, variables, {"q": q_rate, "v": v_rate}, known={"tau"})
+
+
+@pytest.mark.parametrize(("sign", "end"), [(1.0, np.cos), (-1.0, np.cosh)], ids=["(10)", "(6)"])
+def test_Y17_sign_of_the_potential_is_that_of_equation_10(sign, end):
+    """A mass on a spring swings by (10); by (6) it would run away."""
+    first = np.array([1.0, 0.0, 0.0, 0.0, 0.0])
+    tableau = mass_on_spring(sign)
+    assert tableau.unknowns == ("q", "v", "v*", "Q", "Q*")
+    run = sparse_tableau_method(tableau, first, 0.005, 400, 2, {"tau": 0.0})
+    np.testing.assert_allclose(run["q"], end(np.sqrt(1.5) * run.t), rtol=1e-3, atol=1e-3)
+
+
+def test_Y17_external_forces_count_against_the_motion():
+    """tau = 1 in (6), (10) accelerates the mass by -1/2: it is what the system exerts."""
+    first = np.array([0.0, 0.0, 0.0, -1.0, 1.0])
+    run = sparse_tableau_method(mass_on_spring(1.0), first, 1e-4, 10, 1, {"tau": 1.0})
+    assert run["v"][-1] / run.t[-1] == pytest.approx(-0.5, rel=1e-3)
+
+
+def test_Y17_figure_3_lacks_what_the_mass_and_the_potential_add():
+    """The entry (G5, q°) with a mass that depends on q° and a potential apart from f."""
+    q, v, rate = ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("v'", 2)
+    M = ca.vertcat(ca.horzcat(2 + ca.cos(q[1]), q[0]), ca.horzcat(q[0], 3))
+    f, slope = ca.vertcat(v[0] * q[1], v[1] ** 2), ca.gradient(q[0] ** 3 + q[0] * q[1] ** 2, q)
+    Q = ca.SX.sym("Q", 2)
+    tableau = Tableau({"G5": Q - M @ rate - f - slope}, {"q": q, "v": v, "Q": Q}, {"v": rate}, known={"Q", "v"})
+    at = [np.array([0.3, -0.4]), np.array([0.2, 0.7]), np.array([1.1, -0.6])]
+    entry = ca.Function("J", [q, v, rate], [tableau.jacobian()])(*at).full()
+    printed = ca.Function("f", [q, v, rate], [-ca.jacobian(f, q)])(*at).full()
+    added = ca.Function("a", [q, v, rate], [-ca.jacobian(M @ rate, q) - ca.jacobian(slope, q)])(*at).full()
+    np.testing.assert_allclose(entry, printed + added, rtol=1e-14)
+    assert np.abs(added).max() > 1.0
+
+
+def test_Y17_printed_correctors_are_no_solution():
+    """One dependent velocity, where dq° = -A2/G3 can be taken at its word: LAPACK has the reciprocal."""
+    A1, A2, A3, G1, G2, G3 = 0.7, -1.3, 2.5, 0.4, 0.9, 0.6
+    J = np.array([[-1, 0, 0], [A1, 1, A2], [0, -1, A3]])  # rows G1, G2, G3 of Fig. 7; columns v*, v°, q°
+    _, dv, dq = np.linalg.solve(J, -np.array([G1, G2, G3]))
+    reduced, pivot = G3 + G2 + A1 * G1, A3 + A2
+    assert dq == pytest.approx(-reduced / pivot)
+    assert abs(dq + pivot / reduced) > 0.1
+    second = G2 + A1 * G1
+    assert dv == pytest.approx(-(second - A2 * reduced / pivot))
+    assert abs(dv + (second - A2 * reduced)) > 0.1
+
+
+def test_Y17_a_perfect_matching_does_not_make_a_matrix_regular():
+    x, y = ca.SX.sym("x"), ca.SX.sym("y")
+    twice = Tableau({"one": x + y - 1, "two": 2 * x + 2 * y - 3}, {"x": x, "y": y})
+    assert twice.matching.perfect
+    assert not twice.rank().full
