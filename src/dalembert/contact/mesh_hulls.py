@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,6 +16,9 @@ from dalembert.types import Array
 
 if TYPE_CHECKING:
     from dalembert.model.mechanism.parts import CollisionShape
+
+NAMED = 8
+"""Names in a note; the rest is counted."""
 
 HOLLOW = 0.95
 """Share of the hull's volume below which a mesh is called not convex."""
@@ -38,6 +40,8 @@ class HullMaker:
     decompose: Callable[[Array, Array], Any] | None = None
     notes: list[str] = field(default_factory=list)
     made: dict[Any, tuple[ConvexPolytope, ...]] = field(default_factory=dict)
+    hollow: list[tuple[float, str]] = field(default_factory=list)
+    open_meshes: list[str] = field(default_factory=list)
 
     def hulls_of(self, shape: CollisionShape) -> tuple[ConvexPolytope, ...]:
         """Return the convex parts of a mesh: one, unless it is to be decomposed."""
@@ -56,7 +60,7 @@ class HullMaker:
         if self.decompose is not None:
             return tuple(self._coarse(np.asarray(part, float), what) for part in self.decompose(vertices, faces))
         hull = self._coarse(vertices, what)
-        self._judge(vertices, faces, hull, what)
+        self._judge(vertices, faces, hull, f"{shape.name!r}")
         return (hull,)
 
     def _coarse(self, points: Array, what: str) -> ConvexPolytope:
@@ -68,20 +72,32 @@ class HullMaker:
         return hull
 
     def _judge(self, vertices: Array, faces: Array, hull: ConvexPolytope, what: str) -> None:
-        """Note a mesh with an open edge, or one that fills less than its hull."""
-        edges = Counter(
-            tuple(sorted(map(int, edge))) for face in faces for edge in zip(face, np.roll(face, -1), strict=True)
-        )
-        open_edges = sum(count % 2 for count in edges.values())
-        if open_edges:
-            self.notes.append(f"{what}: the mesh is not closed ({open_edges} open edges); its convex hull touches")
+        """Remember a mesh with an open edge, or one that fills less than its hull."""
+        edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
+        _, counts = np.unique(edges, axis=0, return_counts=True)
+        if (counts % 2).any():
+            self.open_meshes.append(what)
             return
         a, b, c = (vertices[faces[:, k]] - vertices[0] for k in range(3))
-        volume = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6.0
-        if volume < HOLLOW * hull.volume:
-            self.notes.append(
-                f"{what}: the mesh is not convex, it fills {volume / hull.volume:.0%} of its convex hull, which touches"
+        share = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6.0 / hull.volume
+        if share < HOLLOW:
+            self.hollow.append((share, what))
+
+    def all_notes(self) -> list[str]:
+        """Return the notes, with one line for all meshes that are not closed and one for those that are not convex."""
+        lines = list(self.notes)
+        if self.hollow:
+            worst = ", ".join(f"{what} {share:.0%}" for share, what in sorted(self.hollow)[:NAMED])
+            more = f" and {len(self.hollow) - NAMED} more" if len(self.hollow) > NAMED else ""
+            words = f"{len(self.hollow)} meshes are not convex and touch with their convex hulls, of which they fill"
+            lines.append(f"{words}: {worst}{more}; decompose= takes convex parts")
+        if self.open_meshes:
+            shown = ", ".join(self.open_meshes[:NAMED])
+            more = f" and {len(self.open_meshes) - NAMED} more" if len(self.open_meshes) > NAMED else ""
+            lines.append(
+                f"{len(self.open_meshes)} meshes are not closed and touch with their convex hulls: {shown}{more}"
             )
+        return lines
 
 
 def triangles(path: str) -> tuple[Array, Array]:

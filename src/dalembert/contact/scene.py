@@ -183,7 +183,7 @@ def scene_of(
             f"{mechanism.name!r} has no shapes that could touch: {len(mechanism.collision_shapes)} collision shapes, "
             "ground = " + repr(ground) + "; self=True lets its bodies touch each other, pairs=[(name, name)] these two"
         )
-    return _scene(mechanism, shapes, records, hulls, chosen, (*notes, *maker.notes))
+    return _scene(mechanism, shapes, records, hulls, chosen, (*notes, *maker.all_notes()))
 
 
 def _check_law(friction: float | None, restitution: float | None) -> None:

@@ -12,6 +12,8 @@ from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.parts import (
     Actuator,
     Body,
+    CollisionShape,
+    ContactRule,
     Coupling,
     Frame,
     Joint,
@@ -66,6 +68,8 @@ class Draft:
     couplings: list[Coupling] = field(default_factory=list)
     loops: list[Loop] = field(default_factory=list)
     visuals: list[Visual] = field(default_factory=list)
+    collision_shapes: list[CollisionShape] = field(default_factory=list)
+    contact_rules: list[ContactRule] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     shapes: list[str] = field(default_factory=list)
     gravity: tuple[float, float, float] = (0.0, 0.0, -9.81)
@@ -117,7 +121,7 @@ class Draft:
         words = f"collision shapes are not used: {len(self.shapes)} on {len(bodies)} bodies ({named}{more})"
         fall = "they pass through each other and the ground"
         return [
-            advised(words, f"without contacts= of simulate {fall}",
+            advised(words, f"without contacts= of simulate {fall}; mechanism.contacts() makes a scene of them",
                     f"without [[contact]] in a scene, or --foot of dalembert simulate, {fall}")
         ]  # fmt: skip
 
@@ -183,6 +187,8 @@ class Draft:
             builder.loop(**values)
         for visual in self.visuals:
             builder.visual(**_fields(visual))
+        builder.collision_shapes += self.collision_shapes
+        builder.contact_rules += self.contact_rules
         for note in self.all_notes():
             builder.note(note)
         mechanism = builder.build(base, order, allow_unphysical, passive, strict=strict)

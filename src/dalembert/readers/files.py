@@ -125,6 +125,17 @@ class Folders:
             return None
         return Folders(folder, {}, ()).allowed(folder / inside)
 
+    def tried(self, reference: str) -> list[str]:
+        """Return the places at which a reference is looked for."""
+        scheme, separator, rest = unquote(reference.strip()).partition("://")
+        if not separator or scheme == "file":
+            path = Path(rest if separator else reference)
+            return [str(path if path.is_absolute() else self.home / path)]
+        name, _, inside = rest.lstrip("/").partition("/")
+        folders = [self.packages[name]] if name in self.packages else [root / name for root in self.roots]
+        folders += [parent for parent in (self.home, *self.home.parents) if name and parent.name == name][:1]
+        return [str(folder / inside) for folder in folders] or [f"no package {name!r} is declared"]
+
     def _in_package(self, name: str, inside: str) -> Path | None:
         if not name or name in (".", ".."):
             return None

@@ -12,7 +12,7 @@ from dalembert.readers.draft import Draft
 from dalembert.readers.files import Folders, Packages, read_file
 from dalembert.readers.mjcf.reader import read_mjcf
 from dalembert.readers.sdf.reader import read_sdf
-from dalembert.readers.srdf import read_poses
+from dalembert.readers.srdf import read_poses, read_rules
 from dalembert.readers.urdf.reader import read_urdf
 from dalembert.readers.usd.reader import read_usd
 from dalembert.readers.usd.stage import is_usd
@@ -114,6 +114,7 @@ def _add_poses(draft: Draft, path: Path) -> None:
     """Add the poses of the SRDF file beside a URDF file; one that cannot be read is a note."""
     try:
         draft.poses |= read_poses(path)
+        draft.contact_rules += read_rules(path)
     except (ModelError, OSError) as error:
         draft.notes.append(f"poses are left out: {shortened(str(error), 300)}")
 

@@ -1,9 +1,11 @@
-"""Poses of a robot by name: <group_state> elements of the SRDF file that lies beside a URDF file."""
+"""SRDF: poses of a robot by name (<group_state>), and pairs that never touch; the file lies beside a URDF file."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from dalembert.model.mechanism.parts import ContactRule
+from dalembert.readers.collisions import disabled_pairs
 from dalembert.readers.xml_tree import numbers, read_xml
 
 JointValues = dict[str, tuple[float, ...]]
@@ -19,6 +21,12 @@ def srdf_of(model: Path) -> Path | None:
     files = [file for folder in folders for file in sorted(folder.glob("*.srdf"))]
     alike = [file for file in files if model.stem.startswith(file.stem)]
     return max(alike, key=lambda file: len(file.stem)) if alike else files[0] if len(files) == 1 else None
+
+
+def read_rules(model: Path) -> list[ContactRule]:
+    """Return the pairs of links that the SRDF file of a robot file leaves out, none without SRDF."""
+    file = srdf_of(model)
+    return [] if file is None else disabled_pairs(read_xml(file))
 
 
 def read_poses(model: Path) -> dict[str, JointValues]:

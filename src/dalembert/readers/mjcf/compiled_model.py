@@ -9,7 +9,10 @@ from pathlib import Path
 from typing import Any
 from xml.sax.saxutils import quoteattr
 
+import numpy as np
+
 from dalembert.errors import DalembertError, MissingExtraError, ModelError, UnsupportedError
+from dalembert.model.mechanism.parts import ContactRule
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import LARGEST, Folders
 from dalembert.readers.visuals import note_missing
@@ -64,6 +67,20 @@ WORDS = {"name", "class", "childclass", "body", "body1", "body2", "joint", "join
 """Attributes that hold names, which may be any word. MuJoCo takes NaN for "not given"; nobody means that."""
 
 
+@dataclass(frozen=True)
+class MeshGeom:
+    """How a geom with a mesh collides: file or vertices, scale, bits, friction."""
+
+    file: str
+    scale: tuple[float, ...]
+    contype: int
+    conaffinity: int
+    friction: float
+    priority: int
+    condim: int
+    points: Any = None
+
+
 @dataclass
 class Flat:
     """MJCF as one text; `origins[i]` is the element written in line i + 1.
@@ -76,6 +93,10 @@ class Flat:
         Name of a mesh that a plugin makes -> name of the plugin.
     drawn
         Name of a geom that shows a mesh -> file and scale of the mesh.
+    stood_in
+        Name of a geom with a mesh, for which a sphere may stand -> how it collides.
+    lost
+        Bodies with geoms whose meshes were not found, and how these would collide.
     """
 
     folders: Folders
@@ -86,6 +107,8 @@ class Flat:
     plugins: dict[str, str] = field(default_factory=dict)
     made: dict[str, str] = field(default_factory=dict)
     drawn: dict[str, tuple[str, tuple[float, ...]]] = field(default_factory=dict)
+    stood_in: dict[str, MeshGeom] = field(default_factory=dict)
+    lost: list[tuple[str, MeshGeom]] = field(default_factory=list)
     count: int = 0
 
     @property
@@ -109,6 +132,9 @@ class Flat:
             self._instances(element)
         if element.tag == "deformable":
             self._refuse_soft(element)
+        if element.tag == "contact":
+            self._contact_rules(element)
+            return None
         if element.tag in DROPPED and parent not in ("tendon", "spatial"):
             if element.tag not in SILENT:
                 self.draft.leave_out(element)
@@ -125,6 +151,22 @@ class Flat:
             self.write(child, times, element.tag)
         self._line(element, f"</{element.tag}>")
         return None
+
+    def _contact_rules(self, element: XmlElement) -> None:
+        """Read pairs of bodies that never touch and pairs of geoms that do, those of included files, too."""
+        for child in element.children:
+            if child.tag == "include":
+                for part in self._included(child).children:
+                    if part.tag == "contact":
+                        self._contact_rules(part)
+            elif child.tag in ("exclude", "pair"):
+                words = ("body1", "body2") if child.tag == "exclude" else ("geom1", "geom2")
+                one, other = (child.attributes.get(word, "").strip() for word in words)
+                mu = child.attributes.get("friction", "").split()
+                friction = float(mu[0]) if child.tag == "pair" and mu and re.fullmatch(r"[\d.eE+-]+", mu[0]) else None
+                self.draft.contact_rules.append(
+                    ContactRule(one, other, child.tag == "pair", friction, f"<{child.tag}>", child.source)
+                )
 
     def _refuse_soft(self, deformable: XmlElement) -> None:
         """Refuse soft bodies, those of included files, too; skins are pictures."""
@@ -266,6 +308,7 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
             mesh.file = re.split(r"[/\\]", mesh.file)[-1]
     meshes = _found_meshes(spec, flat, folders)
     missing = [mesh.file for mesh in spec.meshes if mesh.file and meshes[_label(mesh)] is None]
+    inline = {_label(mesh) for mesh in spec.meshes if not mesh.file and len(mesh.uservert)}
     needed: set[str] = set()
     unweighed: list[str] = []
     for geom in list(spec.geoms):
@@ -275,7 +318,12 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
         shown = meshes.get(geom.meshname) if geom.type == mujoco.mjtGeom.mjGEOM_MESH else None
         if not _weighs(spec, geom) and shown is not None:
             _stand_in(mujoco, spec, geom, shown, flat)
+        elif not _weighs(spec, geom) and geom.meshname in inline and geom.type == mujoco.mjtGeom.mjGEOM_MESH:
+            _stand_in(mujoco, spec, geom, "", flat)
         elif not _weighs(spec, geom):
+            if lost and geom.type == mujoco.mjtGeom.mjGEOM_MESH:
+                mesh = next(mesh for mesh in spec.meshes if _label(mesh) == geom.meshname)
+                flat.lost.append((geom.parent.name, _mesh_geom(geom, mesh, mesh.file)))
             spec.delete(geom)
         elif geom.meshname in flat.made:
             raise UnsupportedError(
@@ -305,15 +353,27 @@ def _drop_shapes(mujoco: Any, spec: Any, flat: Flat, folders: Folders) -> None:
         )
 
 
-def _remember(spec: Any, geom: Any, file: Path, flat: Flat) -> None:
+def _mesh_geom(geom: Any, mesh: Any, file: str) -> MeshGeom:
+    """Return how a geom collides."""
+    points = None
+    if not mesh.file and len(mesh.uservert):
+        points = np.array(mesh.uservert, dtype=float).reshape(-1, 3) * mesh.scale
+    scale = tuple(float(x) for x in mesh.scale)
+    bits = int(geom.contype), int(geom.conaffinity)
+    return MeshGeom(file, scale, *bits, float(geom.friction[0]), int(geom.priority), int(geom.condim), points)
+
+
+def _remember(spec: Any, geom: Any, file: Path | str, flat: Flat) -> None:
     """Remember which mesh a geom shows, by a name that no other geom has."""
     if not geom.name or geom.name in flat.drawn:
         geom.name = flat.draft.new_name("geom", f"{geom.name or 'geom'} with a mesh")
     mesh = next(mesh for mesh in spec.meshes if _label(mesh) == geom.meshname)
-    flat.drawn[geom.name] = (str(file), tuple(float(x) for x in mesh.scale))
+    if file:
+        flat.drawn[geom.name] = (str(file), tuple(float(x) for x in mesh.scale))
+    flat.stood_in[geom.name] = _mesh_geom(geom, mesh, str(file))
 
 
-def _stand_in(mujoco: Any, spec: Any, geom: Any, file: Path, flat: Flat) -> None:
+def _stand_in(mujoco: Any, spec: Any, geom: Any, file: Path | str, flat: Flat) -> None:
     """Make of a geom that shows a mesh a sphere without mass: MuJoCo places it, and opens no file."""
     _remember(spec, geom, file, flat)
     geom.type, geom.meshname, geom.size = mujoco.mjtGeom.mjGEOM_SPHERE, "", [1.0, 0.0, 0.0]

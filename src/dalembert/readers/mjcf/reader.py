@@ -7,6 +7,7 @@ differ; `state_vectors.py` converts.
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -14,11 +15,11 @@ import numpy as np
 
 from dalembert.errors import ModelError
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import FILE_POSE, Body, Frame, Joint, Source, Visual
+from dalembert.model.mechanism.parts import FILE_POSE, Body, CollisionShape, Frame, Joint, Source, Visual
 from dalembert.model.mechanism.placement import Placement
 from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
-from dalembert.readers.mjcf.compiled_model import Flat, compiled
+from dalembert.readers.mjcf.compiled_model import Flat, MeshGeom, compiled
 from dalembert.readers.mjcf.couplings import add_actuators, add_equalities, add_tendons
 from dalembert.readers.mjcf.joints import KINDS, mujoco_joint
 from dalembert.readers.xml_tree import XmlElement
@@ -64,7 +65,8 @@ def read_mjcf(root: XmlElement, folders: Folders) -> Draft:
     reading.bodies()
     reading.poses()
     reading.sites()
-    reading.visuals(flat.drawn)
+    reading.visuals(flat.drawn, flat.stood_in)
+    reading.collision_shapes(flat)
     add_equalities(reading)
     add_tendons(reading)
     add_actuators(reading)
@@ -169,7 +171,7 @@ class CompiledModel:
             X = placement(model.site_pos[i], model.site_quat[i])
             self.draft.frames.append(Frame(name, body, X, self.source("site", name)))
 
-    def visuals(self, meshes: dict[str, tuple[str, tuple[float, ...]]]) -> None:
+    def visuals(self, meshes: dict[str, tuple[str, tuple[float, ...]]], stood_in: Container[str] = ()) -> None:
         """Add the geoms of the groups that MuJoCo's viewer shows; `meshes` are files and scales by geom."""
         model = self.model
         for i in range(model.ngeom):
@@ -182,13 +184,58 @@ class CompiledModel:
                 if int(model.geom_type[i]) == MESH:
                     X = X @ _moved_by_compiler(model, i)
                 shape = Visual(body, "mesh", size, X, self._color(i), file, self.source("geom", name))
-            elif kind is None:
+            elif kind is None or name in stood_in:
                 continue
             else:
                 form, numbers = kind
                 size = tuple(float(model.geom_size[i][k]) * factor for k, factor in numbers)
                 shape = Visual(body, form, size, X, self._color(i), source=self.source("geom", name))
             self.draft.visuals.append(shape)
+
+    def collision_shapes(self, flat: Flat) -> None:
+        """Add the geoms that collide, with friction (none of condim 1), bits and priority; planes are without end."""
+        if self.disabled("mjDSBL_CONTACT"):
+            return
+        model, asked = (
+            self.model,
+            {name for rule in self.draft.contact_rules if rule.touch for name in (rule.one, rule.other)},
+        )
+        for i in range(model.ngeom):
+            name, kind = model.geom(i).name, int(model.geom_type[i])
+            source, body = self.source("geom", name), self.names["body"][model.geom_bodyid[i]]
+            X = placement(model.geom_pos[i], model.geom_quat[i])
+            mesh = flat.stood_in.get(name)
+            if mesh is not None:
+                X = X @ _moved_by_compiler(model, i) if kind == MESH else X
+                self._collide(mesh, name, body, "mesh", mesh.scale, X, asked, source)
+                continue
+            geom = MeshGeom(
+                "", (), int(model.geom_contype[i]), int(model.geom_conaffinity[i]), float(model.geom_friction[i, 0]),
+                int(model.geom_priority[i]), int(model.geom_condim[i]),
+            )  # fmt: skip
+            if kind in SHAPES:
+                form, numbers = SHAPES[kind]
+                size = tuple(float(model.geom_size[i][k]) * factor for k, factor in numbers) if form != "plane" else ()
+                self._collide(geom, name, body, form, size, X, asked, source)
+            elif geom.contype or geom.conaffinity or name in asked:
+                self.draft.notes.append(f"{source}: touches nothing, its shape is not read (geom {name or i!r})")
+        for body, mesh in flat.lost:
+            self._collide(mesh, "", body, "mesh", mesh.scale, Placement(), asked, self.source("body", body))
+
+    def _collide(
+        self, geom: MeshGeom, name: str, body: str, kind: str, size: tuple[float, ...], X: Placement, asked: set[str],
+        source: Source,
+    ) -> None:  # fmt: skip
+        """Add a geom that collides by its bits, or that a <pair> names."""
+        if not (geom.contype or geom.conaffinity or name in asked):
+            return
+        friction = 0.0 if geom.condim == 1 else geom.friction
+        self.draft.collision_shapes.append(
+            CollisionShape(
+                name, body, kind, size, X, geom.file, geom.points, friction, None, geom.contype, geom.conaffinity,
+                geom.priority, source,
+            )
+        )  # fmt: skip
 
     def _color(self, i: int) -> Any:
         """Return the colour of a geom: its own, or that of its material where it has none."""

@@ -7,13 +7,15 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
 from dalembert.errors import UnsupportedError, advised
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import FILE_POSE, Body, Frame, Joint, Source, Visual
+from dalembert.model.mechanism.parts import FILE_POSE, Body, CollisionShape, Frame, Joint, Source, Visual
 from dalembert.model.mechanism.placement import IDENTITY, Placement
+from dalembert.readers.collisions import collision_shape, note_lost_shapes, touching_or_noted, with_mesh
 from dalembert.readers.draft import GROUND, Draft
 from dalembert.readers.files import Folders
 from dalembert.readers.sdf.joints import read_actuator, read_gearbox, read_joint, read_mimic
@@ -209,6 +211,7 @@ def read_sdf(root: XmlElement, folders: Folders) -> Draft:
     for scope, place, static in reading.scopes:
         reading.links(scope, place, static)
     reading.connect()
+    note_lost_shapes(reading.draft, folders)
     note_meshes(root, "", folders, reading.draft)
     return reading.draft
 
@@ -331,6 +334,9 @@ class _Reading:
                 for visual in child.all("visual"):
                     with drawn_or_noted(visual, draft):
                         draft.visuals += _visual(full, visual, place, X, scope, self.includes.folders)
+                for collision in child.all("collision"):
+                    with touching_or_noted(collision, draft):
+                        draft.collision_shapes += _collision(full, collision, place, X, scope, self.includes.folders)
                 if static:
                     self.static.add(full)
 
@@ -445,6 +451,30 @@ def _visual(
     if min(size) < 0.0:
         raise element.error(f"the size of its <{shape.tag}> is negative")
     return [Visual(body, shape.tag, size, X, color, source=element.source)]
+
+
+def _collision(
+    body: str, element: XmlElement, place: Placement, link: Placement, scope: Scope, folders: Folders
+) -> list[CollisionShape]:
+    """Return the shape of a <collision> with friction, restitution and bits of its <surface>."""
+    law: dict[str, Any] = {}
+    surface = element.first("surface")
+    for item in surface.walk() if surface is not None else ():
+        if item.tag == "mu" and "friction" not in law:
+            law["friction"] = max(numbers(item, item.text, 1, "mu")[0], 0.0)
+        elif item.tag == "restitution_coefficient":
+            law["restitution"] = min(max(numbers(item, item.text, 1, "restitution_coefficient")[0], 0.0), 1.0)
+        elif item.tag == "collide_bitmask":
+            bits = int(item.text.strip(), 0) if item.text.strip()[:1].isdigit() else 0xFFFF
+            law |= {"group": bits, "mask": bits}
+    shape = next(iter(element.required("geometry").children), None)
+    reference = text_of(shape, "uri") if shape is not None and shape.tag == "mesh" else ""
+    return [
+        with_mesh(
+            collision_shape(visual, element, element.attributes.get("name", ""), **law), reference, element, folders
+        )
+        for visual in _visual(body, element, place, link, scope, folders)
+    ]
 
 
 def _turned_to(normal: tuple[float, ...]) -> Placement:

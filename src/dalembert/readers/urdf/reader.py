@@ -10,8 +10,9 @@ import numpy as np
 
 from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.mechanism.inertia import Inertia
-from dalembert.model.mechanism.parts import Body, Visual
+from dalembert.model.mechanism.parts import Body, CollisionShape, Visual
 from dalembert.model.mechanism.placement import Placement
+from dalembert.readers.collisions import collision_shape, note_lost_shapes, touching_or_noted, with_mesh
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import Folders
 from dalembert.readers.urdf.joints import LOOP_READERS, note_circles, read_joint, read_mimic, read_transmission
@@ -75,6 +76,10 @@ def read_urdf(root: XmlElement, folders: Folders) -> Draft:
         for element in link.all("visual"):
             with drawn_or_noted(element, draft):
                 draft.visuals += _visual(link.attribute("name"), element, materials, folders)
+        for element in link.all("collision"):
+            with touching_or_noted(element, draft):
+                draft.collision_shapes += _collision(link.attribute("name"), element, folders)
+    note_lost_shapes(draft, folders)
     note_meshes(root, "filename", folders, draft)
     return draft
 
@@ -120,6 +125,19 @@ def _visual(body: str, element: XmlElement, materials: dict[str, XmlElement], fo
     if min(size) < 0.0:
         raise element.error(f"the size of its <{shape.tag}> is negative")
     return [Visual(body, shape.tag, tuple(size), X, color, source=element.source)]
+
+
+def _collision(body: str, element: XmlElement, folders: Folders) -> list[CollisionShape]:
+    """Return the shape of a <collision>; URDF has no law of contact, Drake's property of friction is read."""
+    mu = [item for item in element.walk() if item.tag in ("drake:mu_static", "drake:mu_dynamic")]
+    law = {"friction": number_attribute(mu[0], "value")} if mu else {}
+    name, shape = element.attributes.get("name", "").strip(), element.required("geometry").children
+    return [
+        with_mesh(
+            collision_shape(visual, element, name, **law), shape[0].attributes.get("filename", ""), element, folders
+        )
+        for visual in _visual(body, element, {}, folders)
+    ]
 
 
 def _color(visual: XmlElement, materials: dict[str, XmlElement]) -> Color | None:

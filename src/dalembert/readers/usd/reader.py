@@ -14,7 +14,7 @@ import numpy as np
 
 from dalembert.errors import DalembertError, UnsupportedError
 from dalembert.model.joints import KINDS
-from dalembert.model.mechanism.parts import FILE_POSE, Body, Frame, Joint, Visual
+from dalembert.model.mechanism.parts import FILE_POSE, Body, CollisionShape, Frame, Joint, Visual
 from dalembert.model.mechanism.placement import IDENTITY, Placement
 from dalembert.readers.draft import GROUND, NAMED, Draft
 from dalembert.readers.files import Folders
@@ -130,6 +130,8 @@ class _Reading:
             name, X = scene.names[str(body.GetPath())], scene.frame(body)[0].inverse()
             if prim.IsA(self.pxr.UsdGeom.Gprim):
                 self._visual(prim, name, X)
+                if prim.HasAPI(self.pxr.UsdPhysics.CollisionAPI):
+                    self._collision(prim, name, X)
             elif prim != body and prim.IsA(self.pxr.UsdGeom.Xform) and not prim.GetAllChildren():
                 place = draft.new_name("body", prim.GetName())
                 draft.frames.append(Frame(place, name, X @ scene.frame(prim)[0], scene.source(prim)))
@@ -157,6 +159,46 @@ class _Reading:
                 scene.place(prim, f"not drawn: a {kind}")
         except UnsupportedError:
             scene.place(prim, f"not drawn: a {kind} with scales that differ by axis")
+
+    def _collision(self, prim: Any, body: str, to_body: Placement) -> None:
+        """Add a shape that collides, with the friction and restitution of its physics material."""
+        scene = self.scene
+        if not scene.value(prim, "physics:collisionEnabled", True):
+            return
+        kind, X = str(prim.GetTypeName()), to_body @ scene.frame(prim)[0]
+        scale, points = scene.frame(prim)[1] * scene.length, None
+        try:
+            if kind == "Cube":
+                form, size = "box", tuple(float(x) for x in scene.number(prim, "size", 2.0) * scale)
+            elif kind in ("Sphere", "Cylinder", "Capsule"):
+                r, h, axis = round_measures(scene, prim)
+                X = X @ Placement(TURNED[axis]) if axis in TURNED else X
+                form, size = kind.lower(), ((r,) if kind == "Sphere" else (r, h))
+            elif kind == "Mesh":
+                form, size = "mesh", (1.0, 1.0, 1.0)
+                points = np.array(scene.value(prim, "points", ()), dtype=float).reshape(-1, 3) * scale
+            else:
+                scene.place(prim, f"touches nothing: a {kind}")
+                return
+        except UnsupportedError:
+            scene.place(prim, f"touches nothing: a {kind} with scales that differ by axis")
+            return
+        if min(size) <= 0.0:
+            scene.place(prim, f"touches nothing: a {kind} without extent")
+            return
+        shape = CollisionShape(
+            str(prim.GetName()), body, form, size, X, points=points, source=scene.source(prim), **self._law(prim)
+        )
+        self.draft.collision_shapes.append(shape)
+
+    def _law(self, prim: Any) -> dict[str, float]:
+        """Return friction and restitution of the physics material that is bound to a shape."""
+        bound = self.pxr.UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial("physics")[0]
+        if not bound or not bound.GetPrim().HasAPI(self.pxr.UsdPhysics.MaterialAPI):
+            return {}
+        mu = self.scene.number(bound.GetPrim(), "physics:dynamicFriction", 0.0)
+        e = self.scene.number(bound.GetPrim(), "physics:restitution", 0.0)
+        return {"friction": max(float(mu), 0.0), "restitution": min(max(float(e), 0.0), 1.0)}
 
     def _color(self, prim: Any) -> tuple[float, float, float, float] | None:
         """Return the first display colour of a shape."""
