@@ -464,3 +464,15 @@ def test_parts_too_small_for_limits_in_metres_are_refused(method):
     contact = Contact(Sphere("ball", 1e-10), Plane(), name="floor")
     with pytest.raises(da.ModelError, match=r"1e-09 m in size(.|\n)*unit of length"):
         da.simulate(b.build(), 0.1, [1.1e-9], contacts=[contact], **method)
+
+
+@pytest.mark.parametrize("contacts", [[JointLimits()], JointLimits()])
+def test_stops_of_joints_do_not_silence_the_note_on_collision_shapes(contacts):
+    b = da.Builder("arm")
+    b.body("arm", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("hinge", "revolute", parent="world", child="arm", axis=(1, 0, 0), limits=(-1.0, 1.0))
+    b.note("collision shapes are not used: 1 on 1 bodies (arm)")
+    run = da.simulate(b.build(), 0.01, contacts=contacts, rtol=1e-9)
+    assert "collision shapes are not used: 1 on 1 bodies (arm)" in run.reason
+    assert any(note.startswith("collision shapes") for note in run.notes)
+    assert "collision shapes" in run.message

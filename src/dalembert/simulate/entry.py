@@ -23,7 +23,7 @@ from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, igno
 from dalembert.simulate.limits import CONSISTENT, ON_MANIFOLD
 from dalembert.simulate.samples import checked_breaks, refuse_too_many
 from dalembert.simulate.session import RunSettings, Session, rank_of
-from dalembert.simulate.time_methods import METHODS, choose, rubbing_contacts
+from dalembert.simulate.time_methods import FIRST_ORDER, METHODS, STUCK, choose, goes_by_steps, rubbing_contacts
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
 from dalembert.simulate.witness import broken_balance
 from dalembert.types import Array
@@ -151,7 +151,36 @@ def simulate(
         run = simulate_implicit(system, duration, q, v, arguments, dict(options))
         return replace(run, given={"duration": duration, "q": q, "v": v} | arguments | options)
     _from_event_to_event(system, arguments, options)
-    return run_session(prepare(system, duration, q, v, arguments, options), file, progress)
+    run = run_session(prepare(system, duration, q, v, arguments, options), file, progress)
+    if contacts is None or not goes_by_steps(method, run):
+        return run
+    return _by_steps(run, system, duration, q, v, arguments, options)
+
+
+def _by_steps(
+    run: Trajectory, system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: dict[str, Any]
+) -> Trajectory:
+    """Return the run by time steps in place of one that could not go on, with the reason; that one where none goes."""
+    reason = f"{run.reason}; that ends: {run.message}; so {FIRST_ORDER}"
+
+    def begin() -> Session:
+        session = prepare(system, duration, q, v, given | {"method": "moreau"}, options)
+        session.settings = replace(session.settings, reason=reason)
+        session.message = f"{len(run.contacts)} contacts by {FIRST_ORDER}"
+        return session
+
+    try:
+        stepped = run_session(begin(), None, given["progress"])
+    except (ModelError, UnsupportedError):
+        return run
+    if stepped.status in STUCK:
+        return run
+    if given["file"] is None:
+        return stepped
+    from dalembert.simulate.storage.sink import FileSink
+
+    session = begin()
+    return run_session(session, FileSink(given["file"], session, replace=True), False)
 
 
 def session_of(system: Any, duration: float, q: Any = None, v: Any = None, **options: Any) -> Session | None:
@@ -294,6 +323,8 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     session.extra |= {"contacts": contacts, "options": options}
     if massless is not None and contacts is not None:
         session.extra["massless"] = massless
+    if method == "auto" and chosen == "moreau":
+        session.message = FIRST_ORDER
     acts = friction and METHODS[chosen].contacts
     session.ignored = [effect for effect in ignored if effect.kind != FRICTION or not acts]
     return session

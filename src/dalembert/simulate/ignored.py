@@ -75,13 +75,21 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, without: str
         motors = [m.name for m in mechanism.actuators if np.isfinite(m.effort)]
         say("limits of effort", [*(j.name for j in joints if _finite(j.limits.effort)), *motors],
             "limits of effort of {} do not clip force=", "limits of effort of {} do not clip [force]")  # fmt: skip
-    if contacts is None:
+    if not _touching(contacts):
         notes += [Ignored(SHAPES, note) for note in mechanism.notes if note.startswith(SHAPES)]
     return notes
 
 
 def _finite(*values: Sequence[float]) -> bool:
     return any(np.isfinite(number) for numbers in values for number in numbers)
+
+
+def _touching(contacts: Any) -> bool:
+    """Return whether shapes of a run may touch, in place of those of the file; stops and friction have none."""
+    from dalembert.simulate.contact.shapes import Contact
+
+    several = contacts if isinstance(contacts, Sequence) else [contacts]
+    return any(isinstance(contact, Contact) for contact in several)
 
 
 def _stopped(mechanism: Mechanism, contacts: Any) -> set[str]:

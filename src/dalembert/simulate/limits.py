@@ -26,6 +26,9 @@ POSITIVE = 2.2e-308
 LEAST_SPEED = 1e-140
 """Stands for the speed of a contact in a plane that has just let go: its square is not zero, metres per second."""
 
+ROW_AT_REST = 1e-13
+"""Part of its terms below which the rate that a constraint row has by itself is rounding: the row is at rest."""
+
 ENERGY_ROUNDING = 1e-14
 """Part of the energies that a step may round."""
 

@@ -100,8 +100,14 @@ METHODS = {
 }
 """Every method of `da.simulate`."""
 
-FEW = 3
-"""Up to so many contacts are followed from event to event."""
+MANY = 100
+"""Up to so many contacts are followed from event to event: a stage eliminates all that are closed, at a cubic cost."""
+
+FIRST_ORDER = (
+    "time steps of first order, their errors in proportion to the step: rtol and atol are not used, and impacts, "
+    "sticks and slips are up to a step off"
+)
+"""What is given up where "auto" takes time steps."""
 
 STIFF = 2e4
 """A motion that shrinks by more than this power of e in the run is stiff: stability would limit explicit steps."""
@@ -180,13 +186,25 @@ def _choose_with_contacts(
     if rubbing:
         return "hybrid", f"{some}, {rubbing[0].name!r} with dry friction: from event to event, stick and slip located"
     if any(isinstance(pair.ground, Heightfield) and pair.ball and pair.ball.radius > 0.0 for pair in pairs):
-        return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges"
-    if count <= FEW and numbers["step"] is None:
+        return "moreau", f"{some}, spheres on a heightfield among them: time stepping over its edges; {FIRST_ORDER}"
+    if count <= MANY and numbers["step"] is None:
         return "hybrid", f"{some}: from event to event, every impact located"
     if watched:
         return "hybrid", f"{some}: from event to event, since time stepping locates no events"
-    why = f"more than {FEW}" if count > FEW else "a step is given"
-    return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step"
+    why = f"more than {MANY}" if count > MANY else "a step is given"
+    return "moreau", f"{some}, {why}: time stepping, impacts as impulses of a step; {FIRST_ORDER}"
+
+
+STUCK = ("no solution", "chattering")
+"""Ends of located runs from which time steps may go on, over what cannot be decided there."""
+
+ALONE = 3
+"""Up to so many contacts a located run says where it has no answer; of more, time steps take its place."""
+
+
+def goes_by_steps(method: str, run: Any) -> bool:
+    """Return whether time steps take the place of a run that "auto" located and that could not go on."""
+    return method == "auto" and run.method == "hybrid" and run.status in STUCK and len(run.contacts) > ALONE
 
 
 def fastest_decay(system: Any, law: Controller, q: Array, v: Array, t: float = 0.0) -> float:

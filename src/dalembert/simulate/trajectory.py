@@ -448,7 +448,7 @@ class Trajectory:
     def energy_residual(self) -> Float[Array, " N"]:
         """Energy minus its value at the start, minus work, plus heat; zero in exact arithmetic.
 
-        The balance does not count dampers of a mechanism, nor constraints of it that move.
+        The balance does not count dampers of a mechanism, nor rows of it that are stabilised.
 
         If the T of a Lagrangian is no quadratic form in v, its energy is v dT/dv - T + V. Heat is added only where
         `work` does not contain the work of friction.

@@ -1,7 +1,8 @@
 """Energy as an independent witness: what a run's tolerance lets it gain or lose, and whether it kept to that.
 
-Symbols: E kinetic and potential energy, W work of joint forces, p = M v momenta, g = bias(q, 0) forces of the
-potential; one step may be wrong by d_v = atol + rtol |v|, d_q = atol + rtol max(1, |q|), worth |p| d_v + |g| d_q.
+Symbols: E kinetic and potential energy, W work of joint forces, drives and surfaces, p = M v momenta, g = bias(q, 0)
+forces of the potential; one step may be wrong by d_v = atol + rtol |v|, d_q = atol + rtol max(1, |q|), which is worth
+|p| d_v + |g| d_q.
 
     in one step   |change of E - W|  <=  ONE_STEP (|p| d_v + |g| d_q)  +  rounding
     in the run    |E - E_0 - W|      <=  SAFE (steps) max (|p| d_v + |g| d_q)  +  rounding
@@ -41,7 +42,7 @@ BALANCED = ("dop853", "dopri5", "rk4", "bdf", "radau", "ida", "variational", "hy
 def broken_balance(run: Trajectory) -> str:
     """Return a sentence where the energy balance of a run is off by more than its tolerance allows, else nothing."""
     m, s = run.moving, run.session.settings
-    if s.method not in BALANCED or run.t.size < 2 or not _has_balance(m) or moving_rows(m, run.q, run.t):
+    if s.method not in BALANCED or run.t.size < 2 or not _has_balance(m) or pushing_rows(m):
         return ""
     with np.errstate(all="ignore"):
         residual = run.energy_residual
@@ -74,7 +75,7 @@ def step_tolerance(m: Any, q: Array, v: Array, rtol: float, atol: float) -> Arra
 
 
 def balanced(m: Any, q: Array, t: Array) -> bool:
-    """Return whether kinetic and potential energy less the work of joint forces stay constant: at states (N, nq)."""
+    """Return whether kinetic and potential energy less the work of joint forces alone stay constant: (N, nq)."""
     return _has_balance(m) and not (_damped(m) or moving_rows(m, q, t))
 
 
@@ -134,12 +135,16 @@ def _damped(m: Any) -> bool:
     return m.passive and (any(any(j.damping) for j in m.joints) or any(np.any(part.damping) for part in parts))
 
 
+def pushing_rows(m: Any) -> bool:
+    """Return whether rows push by themselves, back to where they hold: that work is not in the balance."""
+    return any(constraint.stabilize is not None for constraint in getattr(m, "all_constraints", ()))
+
+
 def moving_rows(m: Any, q: Array, t: Array) -> bool:
-    """Return whether rows move by themselves, or push by themselves: their work is not in the balance."""
+    """Return whether rows move by themselves, or push by themselves: they exchange energy with the system."""
     if not m.names:
         return False
-    if any(constraint.stabilize is not None for constraint in getattr(m, "all_constraints", ())):
+    if pushing_rows(m):
         return True
     every = slice(None, None, max(1, len(t) // MOST_SAMPLES))
-    rate = np.asarray(m.constraint_velocity(q[every], np.zeros((len(q[every]), m.nv)), t[every]))
-    return bool(np.any(rate != 0.0))
+    return bool(np.any(m.constraint_velocity(q[every], np.zeros((len(q[every]), m.nv)), t[every])))

@@ -31,6 +31,7 @@ from dalembert.memory import Memory
 from dalembert.simulate.batch.lane_rows import HUGE, LaneRows, maximum
 from dalembert.simulate.equations.codes import forces_at, trace_along, trace_move
 from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.equations.drives import drive_power
 from dalembert.simulate.limits import (
     ALMOST_ALL,
     CLOSED,
@@ -209,7 +210,8 @@ class LaneFunctions:
         else:
             terms = {name: form.at(name, q, v, t, p) for name in ("mass", "bias", "jacobian", "drift")}
             a, multipliers, status, chosen = self.carried.accelerated(terms, tau, v, chosen, strict)
-        K = ca.vertcat(rate, a, form.power(q, v, tau, t, p))
+        power = form.power(q, v, tau, t, p) + drive_power(form, q, v, t, p, multipliers)
+        K = ca.vertcat(rate, a, power)
         sound = finite(K)
         if strict or self.fixed:
             sound = ca.logic_and(sound, status <= LAST_SOLVED)

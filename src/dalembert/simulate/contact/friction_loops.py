@@ -15,6 +15,7 @@ from dalembert.kernel.array_loops import copy_to, dot, factor, substitute
 from dalembert.kernel.loops import invoke, nested
 from dalembert.kernel.views import flags, matrix, vector, whole, whole_matrix
 from dalembert.simulate.contact.engine_memory import AT, FRICTION_WORK, HEAT, HELD, LAWS, POWER
+from dalembert.simulate.limits import ROW_AT_REST
 
 DRY, STRIBECK, HYPERBOLIC, TABULATED, OTHER = range(5)
 """Laws of friction that loops know; `OTHER` ones are asked by a call."""
@@ -127,12 +128,30 @@ def set_directions(w):
 
 
 @nested
+def rate_of_itself(w, row):
+    """Return the rate b of a constraint row that moves by itself, A v + b = 0; zero where it is rounding.
+
+    Of rows that are known by their accelerations alone psi is zero, and b = -A v.
+    """
+    A, v, psi = matrix(w, AT.A), vector(w, AT.v), vector(w, AT.psi)
+    total, size = psi[row], abs(psi[row])
+    for j in range(v.size):
+        total -= A[row, j] * v[j]
+        size += abs(A[row, j] * v[j])
+    return total if abs(total) > ROW_AT_REST * size else 0.0
+
+
+@nested
 def set_rates(w):
-    """Write accelerations of contacts, and powers: of the forces, of heat, of friction on the system."""
+    """Write accelerations of contacts, and powers: of forces and drives, of heat, of contacts on the system.
+
+    Drives are rows that move by themselves: their force -A^T lam has the power lam . b. Normal forces have one where a
+    gap moves by itself.
+    """
     M, W = matrix(w, AT.M), matrix(w, AT.W)
     contact_rate, powers, force = vector(w, AT.contact_rate), vector(w, AT.powers), vector(w, AT.force)
     v, shift, acceleration = vector(w, AT.v), vector(w, AT.shift), vector(w, AT.acceleration)
-    reactions, velocity = vector(w, AT.reactions), vector(w, AT.velocity)
+    reactions, velocity, lam = vector(w, AT.reactions), vector(w, AT.velocity), vector(w, AT.lam)
     closed, slides = flags(w, AT.closed), flags(w, AT.slides)
     n = M.shape[0]
     power, heat, friction = vector(w, AT.applied)[0], 0.0, 0.0
@@ -146,16 +165,23 @@ def set_rates(w):
             pull += held[b, j] * (force[j] - bias[j])
             along += held[b, j] * v[j]
         power -= pull * along
+    for row in range(lam.size):
+        if lam[row] != 0.0:
+            power += lam[row] * rate_of_itself(w, row)
     for row in range(W.shape[0]):
         total, speed = shift[row], 0.0
         for j in range(n):
             total += W[row, j] * acceleration[j]
             speed += W[row, j] * v[j]
         contact_rate[row] = total
-        if row % 3 != 0 and closed[row // 3]:
-            friction += reactions[row] * speed
-            if slides[row // 3]:
-                heat -= reactions[row] * velocity[row]
+        if not closed[row // 3]:
+            continue
+        if row % 3 == 0:
+            friction += reactions[row] * (speed - velocity[row])
+            continue
+        friction += reactions[row] * speed
+        if slides[row // 3]:
+            heat -= reactions[row] * velocity[row]
     powers[POWER], powers[HEAT], powers[FRICTION_WORK] = power, heat, friction
 
 

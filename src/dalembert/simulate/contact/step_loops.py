@@ -21,6 +21,7 @@ from dalembert.simulate.contact.engine_memory import (
     FAILED,
     FIRST,
     FIXED_STEP,
+    FORCE_UNIT,
     FRICTION_SUM,
     FRICTION_WORK,
     HEAT,
@@ -28,6 +29,7 @@ from dalembert.simulate.contact.engine_memory import (
     IMPLICIT,
     LAST_RATIO,
     LAST_STEP,
+    LENGTH_UNIT,
     NOT_FINITE,
     ORDER,
     POWER,
@@ -168,14 +170,24 @@ def stage(w, t, row, watch):
 @nested
 def error_size(w, j):
     """Return what the error of component j of y is measured against, once the end of the step is in stage_y."""
-    v0, q0, clock = vector(w, AT.v0), vector(w, AT.q0), vector(w, AT.clock)
+    v0, q0 = vector(w, AT.v0), vector(w, AT.q0)
     stage_y, limits = vector(w, AT.stage_y), vector(w, AT.limits)
     n = v0.size
-    if j >= 2 * n:
-        return abs(clock[WORK + j - 2 * n])
     if j >= n:
         return abs(v0[j - n])
     return max(abs(q0[j]), abs(stage_y[j] + q0[j])) if limits[SIZED] else 1.0
+
+
+@nested
+def tolerance(w, j):
+    """Return the error that component j of y may have in a step, once the end of the step is in stage_y.
+
+    Energies are measured by those of the system: its unit of force along its unit of length.
+    """
+    limits, clock, n = vector(w, AT.limits), vector(w, AT.clock), vector(w, AT.v0).size
+    if j < 2 * n:
+        return limits[ATOL] + limits[RTOL] * error_size(w, j)
+    return limits[ATOL] * limits[FORCE_UNIT] * limits[LENGTH_UNIT] + limits[RTOL] * abs(clock[WORK + j - 2 * n])
 
 
 @nested
@@ -200,7 +212,7 @@ def explicit_stages(w, h, watch):
 
 @nested
 def slopes(w, J):
-    """Write the Jacobian of the rate at the start of a step, by differences; return how it ended."""
+    """Write the Jacobian (2 n + 3, 2 n) of the rate at the start of a step, by differences; return how it ended."""
     v0, q0, clock = vector(w, AT.v0), vector(w, AT.q0), vector(w, AT.clock)
     stage_y, limits, stages = vector(w, AT.stage_y), vector(w, AT.limits), matrix(w, AT.stages)
     n = v0.size
@@ -215,7 +227,7 @@ def slopes(w, J):
         code = stage(w, clock[T], 1, False)
         if code != SOUND:
             return code
-        for i in range(2 * n):
+        for i in range(2 * n + 3):
             J[i, j] = (stages[1, i] - stages[0, i]) / step
     return SOUND
 
@@ -225,14 +237,14 @@ def implicit_stages(w, h, watch):
     """Solve the stages of Radau IIA by Newton's method; return how it ended, and the error over the tolerance.
 
     z_i = h sum_j a_ij rate(t + c_j h, y + z_j); the error is (1 - gamma h J)^-1 gamma (h rate(t, y) + sum_i e_i z_i)
-    (Hairer, Wanner 1996, IV.8).
+    (Hairer, Wanner 1996, IV.8). Work and heat are sums: no rate depends on them, and their z need no equations.
     """
     v0, q0, clock = vector(w, AT.v0), vector(w, AT.q0), vector(w, AT.clock)
     stage_y, limits, rk_c = vector(w, AT.stage_y), vector(w, AT.limits), vector(w, AT.rk_c)
     stages, rk_a = matrix(w, AT.stages), matrix(w, AT.rk_a)
     n = v0.size
     m = 2 * n
-    J, K, z, x = np.zeros((m, m)), np.zeros((3 * m, 3 * m)), np.zeros((3, m)), np.zeros(3 * m)
+    J, K, z, x = np.zeros((m + 3, m)), np.zeros((3 * m, 3 * m)), np.zeros((3, m)), np.zeros(3 * m)
     scale, pivot = np.zeros(m), np.zeros(3 * m, np.int64)
     code = slopes(w, J)
     if code != SOUND:
@@ -292,26 +304,34 @@ def implicit_stages(w, h, watch):
     total = 0.0
     for j in range(m):
         total += (x[j] / scale[j]) ** 2
-    return SOUND, np.sqrt(total / m)
+    for j in range(m, m + 3):
+        error = h * stages[0, j]
+        for i in range(3):
+            for o in range(3):
+                error += RADAU_E[i] * h * rk_a[1 + i, 1 + o] * stages[1 + o, j]
+        error *= GAMMA
+        for b in range(m):
+            error += h * GAMMA * J[j, b] * x[b]
+        total += (error / tolerance(w, j)) ** 2
+    return SOUND, np.sqrt(total / (m + 3))
 
 
 @nested
 def explicit_error(w, h):
-    """Return the error of a step over the tolerance: Hairer's for dop853; of vector systems that of work and heat too.
+    """Return the error of a step over the tolerance: Hairer's for dop853; that of work and heat counts too.
 
     Without weights of order 3 it is the root mean square of those of the lower order.
     """
-    limits, stages = vector(w, AT.limits), matrix(w, AT.stages)
+    stages = matrix(w, AT.stages)
     rk_fifth, rk_third = vector(w, AT.rk_fifth), vector(w, AT.rk_third)
-    n = vector(w, AT.v0).size
     five = three = 0.0
-    count = 2 * n + 3 if limits[SIZED] else 2 * n
+    count = 2 * vector(w, AT.v0).size + 3
     for j in range(count):
         e5 = e3 = 0.0
         for i in range(rk_fifth.size):
             e5 += rk_fifth[i] * stages[i, j]
             e3 += rk_third[i] * stages[i, j]
-        scale = limits[ATOL] + limits[RTOL] * error_size(w, j)
+        scale = tolerance(w, j)
         five += (e5 / scale) ** 2
         three += (e3 / scale) ** 2
     if five > 0.0 or three > 0.0:

@@ -44,10 +44,11 @@ from dalembert.simulate.contact.engine_memory import (
     TIME_SCALE,
     TRANSITION,
     WHO,
+    WORK,
     H,
     T,
 )
-from dalembert.simulate.contact.friction_loops import own_acceleration, static, static_applies, terms_of
+from dalembert.simulate.contact.friction_loops import own_acceleration, rate_of_itself, static, static_applies, terms_of
 from dalembert.simulate.contact.impact_loops import certify, limit_of, strike, strike_one_by_one
 from dalembert.simulate.contact.mode_loops import motion, opening, still
 from dalembert.simulate.contact.projection_loops import least_change, project
@@ -296,6 +297,8 @@ def do_impact(w):
     for i in range(k):
         if sticks[i] and closed[i] and slides[i]:
             note(w, t, i, STICK, SLIP)
+    for row in range(row_impulses.size):
+        clock[WORK] += row_impulses[row] * rate_of_itself(w, row)
     clock[HEAT_SUM] += heat
     clock[FRICTION_SUM] += work
     certify(w, start)

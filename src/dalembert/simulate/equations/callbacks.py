@@ -19,6 +19,7 @@ from dalembert.kernel.loops import SIGNATURE
 from dalembert.kkt import Status
 from dalembert.model.mechanism.project import newton_step
 from dalembert.model.mechanism.ranks import admissible_velocity, solved_under_rank
+from dalembert.simulate.equations.drives import power_at
 from dalembert.simulate.equations.signals import FIRST_SIGNAL
 from dalembert.simulate.steppers.explicit_loops import FAILED_CALL, LAST_SOLVED
 from dalembert.types import Array
@@ -103,7 +104,8 @@ class Callbacks(GuardedCalls):
         for name, value in zip(names, outputs, strict=True):
             getattr(work, name)[:] = np.ravel(value)
         if not work.status[0] <= LAST_SOLVED:
-            self._solve(work, self.codes.kernels["move"](work.base, work.x))
+            q = np.asarray(self.codes.kernels["move"](work.base, work.x))
+            self._set_power(work, q, self._solve(work, q))
 
     def _by_loops(self, work: ExplicitWork) -> None:
         """Evaluate the rate of a large mechanism; what its loops decline goes the careful way of `forward`."""
@@ -114,14 +116,20 @@ class Callbacks(GuardedCalls):
         if not status[0] <= LAST_SOLVED:
             a, lam, status = m.forward(q, v, tau, t)
         work.acceleration[:], work.multipliers[:], work.status[0] = a, lam, float(np.ravel(status)[0])
-        work.x_rate[:], work.power[0] = rate, tau @ v
+        work.x_rate[:] = rate
+        self._set_power(work, q, tau)
 
     def _solved(self, work: ExplicitWork) -> None:
         """Evaluate the rate of a system that is Python functions."""
         work.status[0] = np.nan
         q = np.array(work.base + work.x)
         tau = self._solve(work, q)
-        work.x_rate[:], work.power[0] = work.v, self.codes.system.power_of(q, work.v, tau, float(work.environment[0]))
+        work.x_rate[:] = work.v
+        self._set_power(work, q, tau)
+
+    def _set_power(self, work: ExplicitWork, q: Array, tau: Array) -> None:
+        """Write the power of the applied forces, and of rows that move by themselves."""
+        work.power[0] = power_at(self.codes.system, q, work.v.copy(), tau, float(work.environment[0]), work.multipliers)
 
     def _solve(self, work: ExplicitWork, q: Array) -> Array:
         """Solve the state in `work` under the rank of its rows, or through `KKT`; return the applied forces."""

@@ -33,6 +33,7 @@ from dalembert.model.requests import requests
 from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.chart import chart, normalised
 from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.equations.drives import drive_power, own_rate_expressions
 from dalembert.simulate.limits import CONTRADICTED
 from dalembert.simulate.samples import inside
 from dalembert.simulate.steppers.carried_loops import Carried
@@ -159,7 +160,7 @@ class Codes:
         }  # fmt: skip
         arrays = {name: np.zeros(size) for name, size in sizes.items()}
         carried = self._carried()
-        terms = {name: getattr(carried, name) for name in ("M", "A", "drift", "force", "rate")}
+        terms = {name: getattr(carried, name) for name in ("M", "A", "drift", "own", "force", "rate")}
         arrays["t"] = arrays["environment"][:1]
         arrays["environment"][signals:] = parameters
         arrays["parameters"] = arrays["environment"][signals:]
@@ -197,7 +198,8 @@ class Codes:
             scales=self.rank.scales.copy() if self.carries and self.rank else np.zeros(rows),
             weights=self.rank.weights.copy() if self.carries and self.rank else np.zeros(rows),
             agree=np.array([CONTRADICTED * slack(m)]), distance=np.ones(2),
-            M=np.zeros((n, n)), A=np.zeros((rows, n)), drift=np.zeros(rows), force=np.zeros(n), rate=np.zeros(rows),
+            M=np.zeros((n, n)), A=np.zeros((rows, n)), drift=np.zeros(rows), own=np.zeros(rows),
+            force=np.zeros(n), rate=np.zeros(rows),
             L=np.zeros((n, n)), B=np.zeros((rows, n)), Q=np.zeros((rows, n)), F=np.zeros((rows, rows)),
             R=np.zeros((rows, rows)), y=np.zeros(rows), b=np.zeros(rows), w=np.zeros(n), z=np.zeros(n),
         )  # fmt: skip
@@ -304,8 +306,8 @@ def trace_rate(form: Any, controller: Controller) -> ca.Function:
     q, rate = form.chart(base, x, v)
     tau, p = forces_at(controller, t, q, v, environment)
     a, lam, status = form.accelerations(q, v, tau, t, p)
-    outputs = {"x_rate": rate, "acceleration": a, "multipliers": lam, "power": form.power(q, v, tau, t, p),
-               "status": status}  # fmt: skip
+    power = form.power(q, v, tau, t, p) + drive_power(form, q, v, t, p, lam)
+    outputs = {"x_rate": rate, "acceleration": a, "multipliers": lam, "power": power, "status": status}
     outputs = {name: e for name, e in outputs.items() if e.numel()}
     return ca.Function(
         "rate", [base, x, v, environment], [ca.densify(e) for e in outputs.values()],
@@ -314,7 +316,7 @@ def trace_rate(form: Any, controller: Controller) -> ca.Function:
 
 
 def trace_terms(form: Any, controller: Controller) -> ca.Function:
-    """Return base, x, v, environment -> x', power, force (tau - bias), M, A by rows, drift."""
+    """Return base, x, v, environment -> x', power, force (tau - bias), M, A by rows, drift, rates of driven rows."""
     base, x, v, environment = _symbols(form, controller)
     t = environment[0]
     q, rate = form.chart(base, x, v)
@@ -326,8 +328,9 @@ def trace_terms(form: Any, controller: Controller) -> ca.Function:
         "M": ca.vec(form.at("mass", q, v, t, p)),
         "A": by_rows(form.at("jacobian", q, v, t, p)),
         "drift": form.at("drift", q, v, t, p),
+        "own": own_rate_expressions(form, q, v, t, p),
     }
-    outputs = {name: e for name, e in outputs.items() if e.numel()}
+    outputs = {name: e for name, e in outputs.items() if e.numel() and not (name == "own" and e.is_zero())}
     return ca.Function(
         "terms", [base, x, v, environment], [ca.densify(e) for e in outputs.values()],
         ["base", "x", "v", "environment"], list(outputs),

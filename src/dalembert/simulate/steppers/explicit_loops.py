@@ -130,6 +130,9 @@ def rate(work, strict):
     invoke(work.calls[RATE, 0], work.calls[RATE, 1], work.calls[RATE, 2])
     if work.carried.rank[0] >= 0:
         work.status[0] = accelerated(work.carried, work.v, work.acceleration, work.multipliers, strict)
+        for i in range(work.carried.own.size):
+            if work.carried.own[i] != 0.0:
+                work.power[0] += work.multipliers[i] * work.carried.own[i]
 
 
 @steady

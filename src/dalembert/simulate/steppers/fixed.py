@@ -24,6 +24,7 @@ from dalembert.model.lagrangian.contact_terms import limits_of
 from dalembert.names import near_matches
 from dalembert.simulate.contact.run_end import call_on_step, guarded
 from dalembert.simulate.equations.codes import Forces
+from dalembert.simulate.equations.drives import power_at
 from dalembert.simulate.events.record import MODES, EventRecord, Mode
 from dalembert.simulate.limits import (
     AT_REST,
@@ -185,7 +186,7 @@ class SchemeRun:
         answer, x = self._resolved(t, q, v)
         self.stuck = np.array([name in answer.sets.sticking for name in self.names], dtype=bool)
         heat = -float(np.sum(np.where(self.stuck[self.columns.owner], 0.0, answer.forces * x["velocity"])))
-        power = self.system.power_of(q, v, x["tau"], t)
+        power = power_at(self.system, q, v, x["tau"], t, answer.multipliers)
         return np.concatenate([v, answer.acceleration, [power, heat, float(v @ (x["rows"].T @ answer.forces))]])
 
     def _resolved(self, t: float, q: Array, v: Array) -> tuple[Resolution, dict[str, Array]]:

@@ -34,6 +34,7 @@ from dalembert.simulate.contact.contact_system import (
 from dalembert.simulate.contact.shapes import Heightfield, pairs_of
 from dalembert.simulate.contact.surface_loops import SLOTS
 from dalembert.simulate.equations.codes import MechanismForm, _kernel, _traced, trace_along
+from dalembert.simulate.equations.drives import known_by_accelerations
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.session import Session
 from dalembert.simulate.steppers.moreau_loops import SteppedContacts
@@ -124,8 +125,7 @@ class MoreauTerms:
     def callback(self, work: Any, fail: Callable[[BaseException], None]) -> Any:
         """Return a function of Python for the terms of a system that is no expression, as compiled loops call it."""
         system: Any = self.contacts.function
-        given = self.system.given
-        rest = getattr(given, "rows_rest", False) or hasattr(given, "constraint_velocity")
+        accelerated = known_by_accelerations(self.system)
 
         def run(table: Any, first: int, stop: int, scratch: Any) -> None:
             try:
@@ -140,7 +140,7 @@ class MoreauTerms:
                     work.A[:] = there["A"]
                     # rows that are known by their accelerations alone keep A v but for h drift
                     drift = h * np.asarray(there["drift"]) - work.A @ work.v
-                    work.rate[:] = still["psi"] if rest else drift
+                    work.rate[:] = drift if accelerated else still["psi"]
             except BaseException as error:
                 fail(error)
 
@@ -164,6 +164,8 @@ class MoreauTerms:
         m, names = self.mechanism, self.contacts.names
         if not names:
             return np.zeros(0, bool)
+        if known_by_accelerations(self.system):
+            return np.ones(len(names), bool)
         if m is None:
             rate = getattr(self.system, "constraint_velocity", None)
             times = np.linspace(self.session.settings.start, self.session.settings.end, PROBES)

@@ -17,6 +17,7 @@ from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.model.mechanism.ranks import distance
 from dalembert.simulate.equations.callbacks import called_event
 from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.equations.drives import own_rates
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.equations.mechanism_system import ControlledLagrangian, ControlledSystem
 from dalembert.simulate.events.asked import Event
@@ -126,30 +127,33 @@ class StiffCalls:
 
 
 # ----------------------------------------------------------------------------------------------------------------------
-# Work of the joint forces along an implicit run: Gauss' rule of two points on every step of its dense output.
+# Work of joint forces and drives along an implicit run: Gauss' rule of four points on every step of its dense output.
 
 
-GAUSS = np.array([0.5 - np.sqrt(3.0) / 6, 0.5 + np.sqrt(3.0) / 6])
-"""Points of the rule in a step of length one; both weigh 1 / 2."""
+GAUSS = 0.5 * (1.0 + np.polynomial.legendre.leggauss(4)[0]), 0.5 * np.polynomial.legendre.leggauss(4)[1]
+"""Points and weights of the rule in a step of length one: exact for powers of the order of the dense output."""
 
 
 def work_along(controller: Controller, system: Any, result: Any, times: Array, start: float) -> tuple[Array, float]:
     """Return the work at `times` and at the end of a result that begins with the work `start`, joules."""
     from dalembert.simulate.equations.codes import Forces
 
-    m = system.moving
-    if controller.kind == "none" and getattr(m, "is_conservative", True):
-        return np.zeros(times.size), 0.0
-    points, n = np.union1d(result.sol.t, times), system.moving.nv
-    forces, h = Forces(controller), np.diff(points)
-    total = np.zeros(h.size)
-    for c in GAUSS:
+    m, points = system.moving, np.union1d(result.sol.t, times)
+    n, h, forced = m.nv, np.diff(points), controller.kind != "none" or not getattr(m, "is_conservative", True)
+    forces, total = Forces(controller), np.zeros(h.size)
+    for c, weight in zip(*GAUSS, strict=True):
         t = points[:-1] + c * h
         x = result.sol(t)
         q, v = system.configuration(x[:n].T), x[n : 2 * n].T
-        tau = [forces(float(t[k]), q[k], v[k]) for k in range(t.size)]
+        b = own_rates(m, q, v, t)
+        if not (forced or np.any(b)):
+            continue
+        tau = np.array([forces(float(t[k]), q[k], v[k]) for k in range(t.size)]).reshape(t.size, n)
         power = getattr(m, "power_of", lambda q, v, tau, t: float(tau @ v))
-        total += 0.5 * h * np.array([power(q[k], v[k], tau[k], float(t[k])) for k in range(t.size)])
+        total += weight * h * np.array([power(q[k], v[k], tau[k], float(t[k])) for k in range(t.size)])
+        if np.any(b):
+            _, multipliers, _ = m.forward(q, v, tau, t)
+            total += weight * h * np.einsum("ki,ki->k", multipliers, b)
     work = start + np.concatenate([[0.0], np.cumsum(total)])
     return work[np.searchsorted(points, times)], float(work[-1])
 

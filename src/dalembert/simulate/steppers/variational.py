@@ -18,6 +18,7 @@ from dalembert.simulate.equations.callbacks import Callbacks
 from dalembert.simulate.equations.chart import _cross, _product, _spherical, _turned
 from dalembert.simulate.equations.codes import Codes, MechanismForm, _kernel, _traced, forces_at, form_of
 from dalembert.simulate.equations.controller import Controller
+from dalembert.simulate.equations.drives import drive_power
 from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.interruptible import undisturbed
@@ -90,6 +91,7 @@ def trace_step(system: Any, controller: Controller) -> ca.Function:
     if rows:
         A = form.at("jacobian", base, still[1], t, values)
         residual = ca.vertcat(residual - A.T @ lam, _discrete_rows(form, end, still, t, h, values))
+        power += drive_power(form, base, still[1], t, values, lam) / h
     jacobian = ca.jacobian(residual, ca.vertcat(x, lam))
     outputs = [residual, ca.vec(ca.densify(jacobian).T), slopes[n:] + h / 2 * force, *still, power]
     inputs = {"base": base, "x": x, "p": p, "lam": lam, "h": h, "environment": environment}

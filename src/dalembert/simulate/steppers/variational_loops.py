@@ -197,6 +197,9 @@ def accept(work, discrete, now, step):
     now.v[:] = work.v
     now.work[0] += step * discrete.power[0]
     discrete.p[:] = discrete.M @ work.v
+    # what the impulses of rows at the end do, -mu . A v1; those of the start are in the power
+    if discrete.lam.size:
+        now.work[0] += (discrete.p - discrete.momentum) @ work.v
 
 
 @compiled
