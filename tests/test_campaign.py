@@ -20,7 +20,9 @@ TRIALS = {
     "friction": 60,
     "kkt": 100,
     "linkages": 2,
+    "reductions": 25,
     "stepping": 6,
+    "stores": 20,
 }
 """By topic: about ten seconds each."""
 

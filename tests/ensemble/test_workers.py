@@ -235,6 +235,7 @@ def test_a_full_disk_is_told(tmp_path, monkeypatch):
         calls.append(columns.first)
         if len(calls) > 2:
             raise OSError(28, "No space left on device")
+        return 0
 
     monkeypatch.setattr(store, "_write_events", full)
     with pytest.raises(StudyDiskError, match=r"is full.*resume"):

@@ -11,6 +11,7 @@ from scipy.integrate import quad
 from scipy.interpolate import PPoly
 
 import dalembert as da
+from dalembert.friction import Bounded, StaticKinetic
 from dalembert.simulate.reductions import Polynomials, integral, largest
 from dalembert.simulate.time_methods import METHODS
 
@@ -99,7 +100,7 @@ def test_reactions_have_the_impulse_of_what_they_carry():
     run = da.simulate(ball(), 0.5, [0.1], [0.0], contacts=floor(0.0))
     np.testing.assert_allclose(run.mean("floor"), [0.0, 0.0, 2.0 * 9.81], atol=1e-9)
     q, v = ca.SX.sym("q"), ca.SX.sym("v")
-    law = [da.friction.Bounded("belt", v - 0.3, da.friction.StaticKinetic(1.0, 0.5))]
+    law = [Bounded("belt", v - 0.3, StaticKinetic(1.0, 0.5))]
     belt = da.Lagrangian(q, v, kinetic=v**2 / 2, potential=q**2 / 2, friction=law, coordinates=["x"])
     run = da.simulate(belt, 10.0, [0.0], [0.3])
     assert {event.new for event in run.events} >= {"stick"}

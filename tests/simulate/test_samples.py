@@ -298,3 +298,13 @@ def test_continuous_extensions_join_their_steps(name, error):
     y = 1 + h * (s[:, None] ** np.arange(1, p.dense.shape[1] + 1)) @ (p.dense.T @ K)
     np.testing.assert_allclose(y, np.exp(1j * h * s), atol=error)
     np.testing.assert_allclose(p.dense.sum(axis=1)[: p.b.size], p.b, atol=1e-13)
+
+
+def test_samples_that_fill_a_block_leave_room_for_the_end():
+    """4096 samples before the end are a block of the loop; the last one was written behind it, and lost."""
+    q, v = ca.SX.sym("q"), ca.SX.sym("v")
+    for count in (4095, 4096, 4097, 8192):
+        run = da.simulate(da.Lagrangian(q, v, v**2 / 2, q**2 / 2), 1.0, [1.0], [0.0], every=1.0 / count)
+        assert run.t.size == count + 1
+        assert run.t[-1] == 1.0
+        np.testing.assert_allclose(run.q[:, 0], np.cos(run.t), atol=1e-7)

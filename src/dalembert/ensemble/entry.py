@@ -37,7 +37,16 @@ from dalembert.ensemble.experiment import (
 )
 from dalembert.ensemble.keep import keepers, keepers_of
 from dalembert.ensemble.plan import StudyPlan, block_of, duration_words, pilot, safe_block
-from dalembert.ensemble.store import SCHEMA, StoredColumns, block_size, create, remove_partial
+from dalembert.ensemble.store import (
+    SCHEMA,
+    DamagedStoreError,
+    StoredColumns,
+    block_size,
+    checked_names,
+    create,
+    mend_layout,
+    remove_partial,
+)
 from dalembert.ensemble.study import MemoryColumns, Study
 from dalembert.errors import DalembertError, ModelError
 from dalembert.names import near_matches
@@ -214,7 +223,7 @@ class EnsembleCall:
             systems), `force=`, `events=`, ...; the error names it. A run that is done is made again with it, and must
             have the bits that it had.
         """
-        study = EnsembleCall.open(path, **given)
+        study = opened(path, given, "missing", mend=True)
         if backend not in (None, study.job.backend):
             raise ModelError(
                 f"{path} was begun with backend={study.job.backend!r}, and runs of backend={backend!r} would not have "
@@ -242,10 +251,18 @@ class EnsembleCall:
             workers.close()
 
     @staticmethod
-    def open(path: str | Path, **given: Any) -> Study:
-        """Return the study in a store, complete or not; `given` as for `resume`, where runs are wanted again."""
-        columns = StoredColumns(path)
-        return Study(job_of_description(columns.description, str(Path(path).absolute()), given), columns)
+    def open(path: str | Path, *, damaged: str = "refused", **given: Any) -> Study:
+        """Return the study in a store, complete or not; `given` as for `resume`, where runs are wanted again.
+
+        Parameters
+        ----------
+        damaged
+            What is read is compared with its checksums. "refused": an array of which a block is damaged is an error
+            when it is asked for. "missing": all blocks are read now, and runs of damaged ones are missing.
+        """
+        if damaged not in ("refused", "missing"):
+            raise ModelError(f'damaged={damaged!r} is neither "refused" nor "missing"')
+        return opened(path, given, damaged)
 
     def plan(
         self, system: Any, duration: float, q: Any = None, v: Any = None, *, runs: Any, cores: int | None = None,
@@ -275,6 +292,39 @@ class EnsembleCall:
 
 
 ensemble = EnsembleCall()
+
+
+def opened(path: str | Path, given: Mapping[str, Any], damaged: str, mend: bool = False) -> Study:
+    """Return the study in a store; `mend`: what it says of shapes is written again where that is damaged."""
+    columns = StoredColumns(path)
+    job: Any = None
+    try:
+        job = job_of_description(columns.description, str(Path(path).absolute()), given)
+        columns.expect(job)
+    except DamagedStoreError:
+        if not mend or isinstance(job.experiment, StoredExperiment):
+            raise
+        columns = mended(job, columns)
+    except DalembertError:
+        raise
+    except Exception as error:  # a description that no version wrote
+        raise ModelError(f"{path} does not describe a study: {type(error).__name__}: {error}") from error
+    if damaged == "missing":
+        columns.leave_out_damaged()
+    return Study(job, columns)
+
+
+def mended(job: StudyJob, columns: StoredColumns) -> StoredColumns:
+    """Return a store in which arrays have the shapes that its description asks for; blocks are looked at as always."""
+    try:
+        mend_layout(job, columns.description)
+    except DalembertError:
+        raise
+    except Exception as error:
+        raise ModelError(f"{job.store} does not describe a study: {type(error).__name__}: {error}") from error
+    columns = StoredColumns(job.store)
+    columns.expect(job)
+    return columns
 
 
 def study_job(
@@ -396,7 +446,14 @@ def drive(job: StudyJob, workers: BlockWorkers, blocks: Any, progress: bool | No
         bar.stop()
     if job.store:
         remove_partial(job.store)
-    return Study(job, memory if memory is not None else StoredColumns(job.store))
+    return Study(job, memory) if memory is not None else opened_again(job)
+
+
+def opened_again(job: StudyJob) -> Study:
+    """Return the study that was written."""
+    columns = StoredColumns(job.store)
+    columns.expect(job)
+    return Study(job, columns)
 
 
 def refuse_too_large(job: StudyJob) -> None:
@@ -415,6 +472,7 @@ def described(job: StudyJob) -> dict[str, Any]:
         "design": job.design.described(), "keep": [keeper.described() for keeper in job.keep],
         "shapes": {name: list(shape) for name, shape in job.shapes.items()},
         "experiment": job.experiment.described(), "kind": type(job.experiment).__name__, "backend": job.backend,
+        "checksums": checked_names(job),
     }  # fmt: skip
 
 

@@ -121,6 +121,11 @@ class Study:
         """What a store says of itself: versions, design, experiment as text."""
         return self._columns.description if isinstance(self._columns, StoredColumns) else {}
 
+    @property
+    def note(self) -> str:
+        """What is to be said of a store: that it has no checksums."""
+        return self._columns.note if isinstance(self._columns, StoredColumns) else ""
+
     def __getitem__(self, name: str) -> Array:
         """Return what was kept under a name, or an input, (runs, ...); or "end_time", "steps", "event_count".
 
@@ -159,7 +164,10 @@ class Study:
     @cached_property
     def codes(self) -> Array:
         """What became of the runs, (runs,), as places in `dalembert.ensemble.STATUSES`."""
-        return self._columns["status"]
+        codes = self._columns["status"]
+        if codes.max(initial=0) >= len(STATUSES):  # of a store without checksums
+            raise ModelError(f"a status is number {codes.max()}, there are {len(STATUSES)}: the store is damaged")
+        return codes
 
     @property
     def status(self) -> Array:
@@ -331,6 +339,7 @@ class Study:
         counts = ", ".join(f"{count} {word}" for word, count in self.status_counts.items())
         words = f"inputs {', '.join(self.inputs) or 'none'}; kept {', '.join(self.kept)}"
         lines = [f"study of {self.runs} runs ({counts}); {words}"]
+        lines += [f"  note: {self.note}"] if self.note else []
         lines += [f"  run {i}: {self.status[i]}, {self.reason(i)}" for i in self.failed[:SHOWN]]
         if len(self.failed) > SHOWN:
             lines.append(f"  ... and {len(self.failed) - SHOWN} more: study.failed, study.reason(i)")

@@ -182,7 +182,7 @@ def run_smooth(
             clock[H] = limits.fixed if limits.fixed > 0.0 else first_step(now, limits, work.x.size, span)
             calls = 0
             code = FULL
-            while code == FULL and calls < LONGEST and counts[SAMPLES] < samples.t.size:
+            while code == FULL and calls < LONGEST and counts[SAMPLES] < samples.t.size - 1:
                 code = advance(work, tables, pair, now, clock, counts, limits, samples, signs, nodes, AT_A_TIME)
                 calls += 1
             if code == FULL and calls < LONGEST and count > 0:

@@ -104,7 +104,7 @@ def asked_samples(work, tables, pair, now, clock, counts, limits, samples, end):
         if inside <= 0.0:  # the start of this step, which is a sample
             counts[ASKED] += 1
             continue
-        if counts[SAMPLES] == samples.t.size:
+        if counts[SAMPLES] >= samples.t.size - 1:  # the end of the step needs a row, too
             return FULL
         code = stages(work, tables, pair, now, clock[T], inside, clock[BEGIN], clock[STOP], strict, counts[CLOSING] > 0)
         if code == FINE:

@@ -242,7 +242,7 @@ class Explicit:
             self._give_up(code)
         if self.session.on_step is not None and self.session.status == "completed":
             self.session.on_step(float(self.clock[at.T]), self.now.q.copy(), self.now.v.copy())
-        if self.counts[at.SAMPLES] >= BLOCK or time.monotonic() - self.flushed > SECONDS:
+        if self.counts[at.SAMPLES] >= BLOCK - 1 or time.monotonic() - self.flushed > SECONDS:
             self._flush()
 
     def _rescue(self, code: int, arguments: tuple[Any, ...]) -> int:
