@@ -283,15 +283,16 @@ class StoredColumns:
 
     def done(self) -> Array:
         """Return whether each block is whole, (blocks,); a flag that cannot be read is not set."""
-        if self.whole is None:
-            blocks = self._array("done").shape[0]
-            self.whole = np.zeros(blocks, bool)
-            folder = self.path / "done" / "c"
-            for name in os.listdir(folder) if folder.is_dir() else ():  # chunk k is the file k, a byte
-                k = int(name) if name.isdecimal() and len(name) < LONGEST_NUMBER else blocks
-                if k < blocks:
-                    self.whole[k] = _bytes_of(folder / name) == b"\x01"
-        return self.whole
+        if self.whole is not None:
+            return self.whole
+        blocks = self._array("done").shape[0]
+        self.whole = whole = np.zeros(blocks, bool)
+        folder = self.path / "done" / "c"
+        for name in os.listdir(folder) if folder.is_dir() else ():  # chunk k is the file k, a byte
+            k = int(name) if name.isdecimal() and len(name) < LONGEST_NUMBER else blocks
+            if k < blocks:
+                whole[k] = _bytes_of(folder / name) == b"\x01"
+        return whole
 
     def leave_out_damaged(self) -> list[int]:
         """Read all blocks; those that are damaged are missing from now on. Return their numbers."""
