@@ -150,6 +150,8 @@ def simulate(
             system, arguments["massless"] = _with_massless(system, massless), None
         run = simulate_implicit(system, duration, q, v, arguments, dict(options))
         return replace(run, given={"duration": duration, "q": q, "v": v} | arguments | options)
+    if isinstance(contacts, str):
+        contacts = arguments["contacts"] = _contacts_of_file(system, contacts)
     _from_event_to_event(system, arguments, options)
     run = run_session(prepare(system, duration, q, v, arguments, options), file, progress)
     if contacts is None or not goes_by_steps(method, run):
@@ -273,6 +275,17 @@ def _in_time(system: Any) -> Any:
     from dalembert.simulate.equations.lagrangian_system import in_time
 
     return in_time(system)
+
+
+def _contacts_of_file(system: Any, contacts: str) -> Any:
+    """Return the contacts of a mechanism's own collision shapes with the ground."""
+    if contacts != "file":
+        raise ModelError(
+            f'contacts={contacts!r} is not "file", the shapes of the file on the ground', subject="contacts"
+        )
+    if not is_mechanism(system):
+        raise ModelError('contacts="file" are the collision shapes of a Mechanism')
+    return system.contacts()
 
 
 def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any], options: dict[str, Any]) -> Session:

@@ -174,10 +174,16 @@ def _choose_with_contacts(
     system: Any, contacts: Any, q: Array, numbers: dict[str, Any], watched: bool
 ) -> tuple[str, str]:
     from dalembert.simulate.contact.complementarity import Limbs
-    from dalembert.simulate.contact.contact_system import split_contacts
+    from dalembert.simulate.contact.contact_system import scene_of_contacts, split_contacts
     from dalembert.simulate.contact.shapes import Heightfield, pairs_of
 
     shapes, rubbing = split_contacts(contacts)
+    scene = scene_of_contacts(contacts)
+    if scene is not None:
+        return "moreau", (
+            f"{len(scene.pairs)} pairs of collision shapes: time stepping, of first order; no impact is located, and "
+            "rtol does not enter"
+        )
     pairs = pairs_of(system, shapes) if shapes or not rubbing else ()
     count = len(pairs) + len(rubbing)
     some = "1 contact" if count == 1 else f"{count} contacts"

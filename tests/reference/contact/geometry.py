@@ -18,7 +18,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.kernel import Kernel
-from dalembert.simulate.contact.geometry import _asked, tangents
+from dalembert.simulate.contact.geometry import asked, tangents
 from dalembert.simulate.contact.shapes import ContactPair, Plane, Sphere
 from dalembert.simulate.equations.codes import _kernel, _traced
 from dalembert.types import Array
@@ -232,9 +232,9 @@ def trace_contacts(mechanism: Mechanism, frames: tuple[str, ...]) -> ca.Function
         outputs |= {"A": ca.vec(A.T), "drift": _traced(mechanism, "constraint_drift")(q, v, t)}
     rows = []
     for frame in frames:
-        R, p = _asked(mechanism, "kinematics", frame=frame)(q)
-        J = _asked(mechanism, "jacobian", frame=frame, reference="local_world_aligned")(q)
-        drift = _asked(mechanism, "jacobian_drift", frame=frame, reference="local_world_aligned")(q, v)
+        R, p = asked(mechanism, "kinematics", frame=frame)(q)
+        J = asked(mechanism, "jacobian", frame=frame, reference="local_world_aligned")(q)
+        drift = asked(mechanism, "jacobian_drift", frame=frame, reference="local_world_aligned")(q, v)
         J = ca.reshape(J, 6, mechanism.nv)
         rows.append(ca.vertcat(ca.vec(ca.reshape(R, 3, 3).T), ca.vec(p), ca.vec(drift), ca.vec(J.T)))
     if rows:

@@ -19,6 +19,7 @@ import casadi as ca
 import numpy as np
 
 from dalembert.checks import is_number
+from dalembert.contact.scene import CollisionScene
 from dalembert.errors import ModelError
 from dalembert.friction import (
     BearingFriction,
@@ -40,7 +41,7 @@ from dalembert.memory import memory_of
 from dalembert.model.mechanism.transmissions import LoopMotion, loop_motions
 from dalembert.simulate.contact.bearing_loads import BearingLaw
 from dalembert.simulate.contact.friction_loops import DRY, HYPERBOLIC, OTHER, STRIBECK, TABULATED
-from dalembert.simulate.contact.geometry import _asked
+from dalembert.simulate.contact.geometry import asked
 from dalembert.simulate.contact.shapes import ContactPair, Heightfield, Plane
 from dalembert.simulate.equations.codes import _kernel
 from dalembert.types import Array
@@ -261,7 +262,18 @@ def split_contacts(contacts: Any) -> tuple[list[Any], list[FrictionContact]]:
     """Return what may touch, and contacts with dry friction, of a list that `simulate` was given for a mechanism."""
     several = [] if contacts is None else contacts if isinstance(contacts, Sequence) else [contacts]
     rubbing = [contact for contact in several if isinstance(contact, FrictionContact)]
-    return [contact for contact in several if not isinstance(contact, FrictionContact)], rubbing
+    return [x for x in several if not isinstance(x, FrictionContact | CollisionScene)], rubbing
+
+
+def scene_of_contacts(contacts: Any) -> CollisionScene | None:
+    """Return the shapes that may touch, of a list that `simulate` was given for a mechanism; None without them."""
+    several = [] if contacts is None else contacts if isinstance(contacts, Sequence) else [contacts]
+    scenes = [x for x in several if isinstance(x, CollisionScene)]
+    if len(scenes) > 1:
+        raise ModelError(
+            f"contacts= holds {len(scenes)} scenes of shapes; one has all of them: m.contacts(pairs=[...])"
+        )
+    return scenes[0] if scenes else None
 
 
 def rubbing_rows(mechanism: Any, contact: FrictionContact) -> RubbingRows:
@@ -412,7 +424,7 @@ def _limbs(led: Any, q: ca.SX, v: ca.SX, t: ca.SX) -> dict[str, ca.SX]:
 
 def _of(mechanism: Any, what: str, **options: Any) -> Callable[..., Any]:
     """Return a request's function of the state, the symbols of the mechanism's parameters put in where it has any."""
-    function = _asked(mechanism, what, **options)
+    function = asked(mechanism, what, **options)
     if "parameters" not in function.name_in():
         return function
     return lambda *state: function(*state, mechanism.parameter_column)

@@ -36,7 +36,8 @@ def tangents(n: Array) -> Array:
     return np.array([n, [1.0 + sign * n[0] ** 2 * a, sign * b, -sign * n[0]], [b, sign + n[1] ** 2 * a, -n[1]]])
 
 
-def _asked(mechanism: Mechanism, what: str, **options: Any) -> ca.Function:
+def asked(mechanism: Mechanism, what: str, **options: Any) -> ca.Function:
+    """Return a request of a mechanism as a function in expressions."""
     request = requests()[what]
     return request.trace(mechanism, **{**request.options, **options})
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, UnsupportedError
 from dalembert.model.mechanism.mechanism import Mechanism
 from dalembert.names import near_matches
 from dalembert.simulate.contact import engine
@@ -20,6 +20,7 @@ from dalembert.simulate.contact.contact_system import (
     lagrangian_contacts,
     mechanism_contacts,
     other_contacts,
+    scene_of_contacts,
     split_contacts,
 )
 from dalembert.simulate.contact.geometry import Units, refuse_penetration, refuse_small
@@ -50,6 +51,11 @@ def contact_system(session: Session) -> ContactSystem:
     """Return the system of a session with its contacts."""
     system = session.system
     if isinstance(system, Mechanism):
+        if scene_of_contacts(session.extra.get("contacts")) is not None:
+            raise UnsupportedError(
+                'method="hybrid" follows spheres and corners of boxes on planes, heightfields and each other, as '
+                'da.Contact has them; the collision shapes of a scene go in time steps: method="moreau"'
+            )
         shapes, rubbing = split_contacts(session.extra.get("contacts"))
         return mechanism_contacts(
             system, pairs_of(system, shapes) if shapes else (), session.settings.friction, rubbing,

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from typing import Any
 
 import numpy as np
 
+from dalembert.contact.scene import CollisionScene
 from dalembert.errors import ModelError, SolvabilityError, UnsupportedError
 from dalembert.friction.cones.turns import ConeWork
 from dalembert.kernel.loops import SIGNATURE, bind, invoke
@@ -21,7 +23,16 @@ from dalembert.simulate.limits import ACCEPTED, CONFLICT, ON_THE_GRID, RESTING, 
 from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers import moreau_loops as loop
-from dalembert.simulate.steppers.moreau_loops import ALONG, BIAS, CLOSE, TAU, TERMS, MoreauSamples, MoreauWork
+from dalembert.simulate.steppers.moreau_loops import (
+    ALONG,
+    BIAS,
+    CLOSE,
+    TAU,
+    TERMS,
+    FoundShapes,
+    MoreauSamples,
+    MoreauWork,
+)
 from dalembert.simulate.steppers.moreau_terms import MoreauTerms, address
 from dalembert.types import Array
 
@@ -32,11 +43,11 @@ from dalembert.types import Array
 class MoreauMemory:
     """Work of one session, with everything that must stay alive beside it; errors of Python functions are kept."""
 
-    def __init__(self, session: Session, terms: MoreauTerms, forces: Forces) -> None:
+    def __init__(self, session: Session, terms: MoreauTerms, forces: Forces, room: int) -> None:
         self.session, self.terms, self.forces = session, terms, forces
         self.error: BaseException | None = None
         self.alive: list[Any] = [terms, forces]
-        self.work = _work(session, terms)
+        self.work = _work(session, terms, room)
         self._bind(terms)
         self.evaluate(0.0)
         w = self.work
@@ -77,7 +88,10 @@ class MoreauMemory:
             self._call(TERMS, terms.callback(w, self._fail))
             self._call(BIAS, terms.bias_callback(w, self._fail))
         else:
-            names = ("h", "middle", "M", "bias", "A", "rate", "gaps", "W", "offset", "load", "axes", "balls", "turns")
+            names = (
+                "h", "middle", "M", "bias", "A", "rate", "gaps", "W", "offset", "load", "axes", "balls", "turns",
+                "screws", "poses",
+            )  # fmt: skip
             arrays = {name: getattr(w, name) for name in names} | {"q": w.q, "v": w.v, "t": w.time} | terms.inputs
             self._take(TERMS, kernels["terms"], arrays)
             arrays = {"q": w.middle, "v": w.speed, "t": w.time, "bias": w.bias} | terms.inputs
@@ -130,33 +144,39 @@ class MoreauMemory:
             self._fail(error)
 
 
-def _work(session: Session, terms: MoreauTerms) -> MoreauWork:
+def _work(session: Session, terms: MoreauTerms, room: int) -> MoreauWork:
     """Return the memory of a run, zeros but for the state and what is known of the rank of its rows."""
-    m, n, k = session.mechanism, session.mechanism.nv, terms.k
+    m, n, k = session.mechanism, session.mechanism.nv, terms.k + room
     rows, held = len(m.names), int(sum(m.holonomic))
     rank, signals = rank_of(session), session.controller.symbols.numel()
-    balls = len(terms.contacts.fields)
-    turning = 3 * k if terms.turning else 0
+    balls, frames = len(terms.contacts.fields), 0 if terms.scene is None else len(terms.scene.frames)
+    turning = 3 * terms.k if terms.turning else 0
     shapes: dict[str, tuple[int, ...]] = {
         "time": (1,), "h": (1,), "stiff": (1,), "rho": (1,), "q": (m.nq,), "base": (m.nq,), "moved": (m.nq,),
-        "middle": (m.nq,), "environment": (2 + signals,), "M": (n, n), "A": (rows, n), "rate": (rows,), "frames": (0,),
+        "middle": (m.nq,), "environment": (2 + signals,), "M": (n, n), "A": (rows, n), "rate": (rows,),
+        "screws": (n if frames else 0, 6), "poses": (frames, 12), "margin": (1,),
         "residual": (held,), "stiffened": (n, n), "L": (n, n), "Q": (rows, n), "S": (rows, rows), "C": (rows, rows),
         "rest": (rows, rows), "side": (rows,), "lam": (rows,), "row_sizes": (rows,), "gaps": (k,), "W": (3 * k, n),
         "offset": (3 * k,), "load": (k,), "axes": (k, 3, 3), "balls": (balls, 12 + 6 * n), "turns": (turning, n),
         "Y": (3 * k, n), "distance": (SLOTS,), "normals": (SLOTS, 3), "places": (SLOTS, 3), "normal": (3,),
         "left": (k, 9), "missed": (k,), "mu": (k,), "bound": (k,), "floor": (k,), "G": (3 * k, 3 * k),
+        "found": (room, 7), "past_at": (room, 3), "past_push": (room, 3), "past_left": (room, 9),
     }  # fmt: skip
     shapes |= dict.fromkeys(("warm", "before", "after", "P", "g", "r", "more"), (3 * k,))
-    whole = {"calls": (SIGNALS + 1, 3), "ancestors": (n, n), "depth": (n,), "known_rank": (1,)}
+    whole = {"calls": (SIGNALS + 1, 3), "ancestors": (n, n), "depth": (n,), "known_rank": (1,), "live": (1,)}
     whole |= dict.fromkeys(("active", "kinds", "first"), (k,))
-    flags = {"kept": (rows,), "driven": (rows,), "ready": (k,), "closed": (k,), "inside": (k,)}
+    whole |= {"who": (room, 3), "past": (1,), "past_who": (room, 2)}
+    flags = {"kept": (rows,), "driven": (rows,), "ready": (k,), "closed": (k,), "inside": (k,), "taken": (room,)}
     arrays: dict[str, Any] = {name: np.zeros(shapes.get(name, (n,))) for name in MoreauWork._fields if name != "cones"}
     arrays |= {name: np.zeros(shape, np.int64) for name, shape in whole.items()}
     arrays |= {name: np.zeros(shape, np.bool_) for name, shape in flags.items()}
-    arrays["axes"][:], arrays["load"][:] = np.eye(3), 1.0
+    arrays["axes"][:], arrays["load"][:], arrays["live"][0] = np.eye(3), 1.0, terms.k
     arrays["q"][:], arrays["v"][:] = session.q, session.v
     arrays["row_sizes"][:] = np.ones(rows) if rank is None else 1.0 / rank.scales
     arrays["known_rank"][0] = -1 if rank is None else rank.rank
+    if terms.scene is not None:
+        sizes = [float(record["reach"]) for record in terms.scene.records if record["reach"] > 0.0]
+        arrays["margin"][0] = min(MARGIN, MARGIN_PART * min(sizes, default=MARGIN))
     return MoreauWork(**arrays, cones=ConeWork.of(k, 3 * k))
 
 
@@ -165,9 +185,10 @@ def samples_of(session: Session, contacts: int, size: int) -> MoreauSamples:
     m = session.mechanism
     widths: dict[str, tuple[int, ...]] = {
         "q": (m.nq,), "v": (m.nv,), "acceleration": (m.nv,), "multipliers": (len(m.names),),
-        "contact_forces": (3 * contacts,), "modes": (contacts,),
+        "contact_forces": (3 * contacts,), "contact_moments": (3 * contacts,), "modes": (contacts,),
+        "contact_points": (contacts,),
     }  # fmt: skip
-    whole = ("modes", "contact_status")
+    whole = ("modes", "contact_status", "contact_points")
     return MoreauSamples(
         **{
             name: np.zeros((size, *widths.get(name, ())), np.int64 if name in whole else float)
@@ -198,13 +219,22 @@ def samples_of(session: Session, contacts: int, size: int) -> MoreauSamples:
 # 224-250.
 
 
+MARGIN, MARGIN_PART = 1e-3, 0.02
+"""Contacts between shapes are looked for within these metres, or this part of the smallest shape, and what moves."""
+
+ROOM = 64
+"""Contacts between shapes that memory begins with; it is doubled where they are more."""
+
+MOST_POINTS = 8
+"""Points at which a pair of shapes touches at once, at most."""
+
 BLOCK = 1000
 """Samples a block."""
 
 MOST = 250
 """Steps in one call of the compiled loop: the keyboard is looked at between calls."""
 
-KEPT = ("q", "v", "warm", "left")
+KEPT = ("q", "v", "warm", "left", "past", "past_who", "past_at", "past_push", "past_left")
 """Memory that a checkpoint holds: state, impulses and contact velocities of the last step."""
 
 PARADOX = (
@@ -235,6 +265,17 @@ OPPOSING = (
 """What is said of rows that move by themselves against each other."""
 
 
+def pair_names(scene: CollisionScene) -> list[str]:
+    """Return the names of the pairs of a scene, each once."""
+    names, seen = [], Counter[str]()
+    for k in range(len(scene.pairs)):
+        one, other = scene.names(k)
+        name = f"{other} on {one}"
+        seen[name] += 1
+        names.append(name if seen[name] == 1 else f"{name} {seen[name]}")
+    return names
+
+
 class Moreau:
     """The time stepper of one session."""
 
@@ -243,13 +284,17 @@ class Moreau:
         if session.watches:
             raise UnsupportedError('method="moreau" locates no events; method="hybrid" does')
         self.terms, self.forces = MoreauTerms(session), Forces(session.controller)
-        self.names = [contact.name for contact in self.terms.contacts.contacts]
+        scene = self.terms.scene
+        pairs = [] if scene is None else pair_names(scene)
+        self.names = [*(contact.name for contact in self.terms.contacts.contacts), *pairs]
         session.extra["contact_names"] = tuple(self.names)
-        self.memory = MoreauMemory(session, self.terms, self.forces)
+        self.room = 0 if scene is None else min(ROOM, MOST_POINTS * len(pairs))
+        self.memory = MoreauMemory(session, self.terms, self.forces, self.room)
+        self.shapes = None if scene is None else FoundShapes(scene.tables, scene.memory())
         if self.memory.trapped_motion:
             raise UnsupportedError('method="moreau" needs mass in every motion; method="hybrid" takes massless limbs')
         self.memory.pattern()
-        self.laws = self.terms.table(self.memory.work.ancestors, self.memory.work.depth)
+        self.laws = self.terms.table(self.memory.work.ancestors, self.memory.work.depth, self.room)
         self.tables = session.controller.signals.tables()
         h = s.step or min(DEFAULT_STEP, s.largest_step)
         total = max(1, round(s.duration / h)) if s.step else int(np.ceil(s.duration / h * (1.0 - ON_THE_GRID)))
@@ -278,6 +323,9 @@ class Moreau:
             gaps = self._start_gaps()
             refuse_small(s.system, s.extra.get("contacts"), self.names, gaps, SMALLEST_IN_STEPS)
             refuse_penetration(self.names, gaps)
+            if self.terms.scene is not None:
+                found, who = self.terms.scene.detect(s.q, 0.0)
+                refuse_penetration([self.names[self.terms.k + pair] for pair in who[:, 0]], found[:, 6])
         with guarded(s, lambda: self.forces.time, self._finish):
             if s.checkpoint is None:
                 self._first_sample()
@@ -293,8 +341,11 @@ class Moreau:
 
     def _advance(self, most: int) -> None:
         work = self.memory.work
-        code = loop.advance(work, self.laws, self.tables, self.counts, self.sums, self.samples, most)
+        code = loop.advance(work, self.laws, self.shapes, self.tables, self.counts, self.sums, self.samples, most)
         self.memory.raise_error()
+        if code == loop.FULL:
+            self._enlarge()
+            return
         if code == loop.OPPOSED:
             names = [repr(name) for name, kept in zip(self.terms.contacts.names, work.kept, strict=True) if not kept]
             raise SolvabilityError(OPPOSING.format(t=self.t, names=", ".join(names)))
@@ -305,7 +356,9 @@ class Moreau:
         if code in (loop.CONTRADICTORY, loop.TRAPPED):
             worst = float(work.missed.max())
             bad = np.flatnonzero(work.missed > CONFLICT * worst)
-            names = ", ".join(repr(self.names[i]) for i in bad)
+            fixed = self.terms.k
+            places = [int(i) if i < fixed else fixed + int(work.who[i - fixed, 0]) for i in bad]
+            names = ", ".join(repr(self.names[i]) for i in dict.fromkeys(places))
             words = NO_IMPULSES if code == loop.CONTRADICTORY else NO_PLACE
             raise SolvabilityError(words.format(t=self.t, names=names, residual=worst))
 
@@ -316,21 +369,34 @@ class Moreau:
         self.counts[loop.SAMPLES] = 1
         self._close_touching()
 
+    def _enlarge(self) -> None:
+        """Double the room for contacts between shapes; the step that found more begins again."""
+        old, massless = self.memory.work, self.memory.massless
+        self.room *= 2
+        self.memory = MoreauMemory(self.session, self.terms, self.forces, self.room)
+        w = self.memory.work
+        for name in ("ancestors", "depth", "stiff", "q", "v", "environment", "past"):
+            getattr(w, name)[...] = getattr(old, name)
+        for name in ("warm", "closed", "left", "past_who", "past_at", "past_push", "past_left"):
+            getattr(w, name)[: len(getattr(old, name))] = getattr(old, name)
+        self.memory.massless = massless
+        self.laws = self.terms.table(w.ancestors, w.depth, self.room)
+
     def _start_gaps(self) -> Array:
         """Return the gaps at the start; infinite for friction without a normal, which has none."""
         w = self.memory.work
         self.memory.evaluate(0.0, self.t)
         if self.laws.radius.size:
             loop.fields_at_start(w, self.laws)
-        return np.where(self.laws.gapped, w.gaps, np.inf)
+        return np.where(self.laws.gapped, w.gaps, np.inf)[: self.terms.k]
 
     def _close_touching(self) -> None:
         """Note which contacts touch at the start of the run, neither approaching nor separating, and how they move."""
-        w, gaps = self.memory.work, self._start_gaps()
+        w, gaps, k = self.memory.work, self._start_gaps(), self.terms.k
         w.after[:] = w.W @ w.v + w.offset
-        u = w.after.reshape(-1, 3)
+        u = w.after.reshape(-1, 3)[:k]
         resting = np.abs(u[:, 0]) <= RESTING * (1.0 + np.hypot(u[:, 1], u[:, 2]))
-        w.closed[:] = (gaps <= TOUCHING) & resting
+        w.closed[:k] = (gaps <= TOUCHING) & resting
         w.new[:] = w.v
         loop.leave_at_start(w, self.laws)
 
@@ -371,13 +437,18 @@ class Moreau:
         numbers = np.array([self.counts[loop.COUNT], self.counts[loop.UNSOLVED], *self.sums[:3]])
         troubles = np.array([*self.counts[loop.PARADOXES :], *self.sums[loop.PARADOX_TIME :]])
         checkpoint: dict[str, Any] = {"numbers": numbers, "troubles": troubles}
-        checkpoint |= {name: getattr(w, name).copy() for name in KEPT}
+        checkpoint |= {name: getattr(w, name).copy() for name in KEPT if getattr(w, name).size}
         self.session.add(block, checkpoint)
 
     def _restore(self, kept: dict[str, Array]) -> None:
         w = self.memory.work
         for name in KEPT:
-            getattr(w, name)[:] = kept[name]
+            if name in kept:  # not in files of older versions
+                values = np.asarray(kept[name])
+                while len(values) > len(getattr(w, name)):
+                    self._enlarge()
+                    w = self.memory.work
+                getattr(w, name)[: len(values)] = values
         w.closed[:] = w.warm[::3] > 0.0
         self.counts[[loop.COUNT, loop.UNSOLVED]] = kept["numbers"][:2].astype(np.int64)
         self.sums[:3] = kept["numbers"][2:]

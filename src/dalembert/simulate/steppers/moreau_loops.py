@@ -11,6 +11,8 @@ from typing import NamedTuple
 
 import numpy as np
 
+from dalembert.contact.detect_loops import detect
+from dalembert.contact.scene import SceneMemory, SceneTables
 from dalembert.friction.cones.turns import CONE, NORMAL, ConeWork, rows_of_kind, solve_laws
 from dalembert.kernel.array_loops import substitute_lower, substitute_upper
 from dalembert.kernel.loops import compiled, invoke, nested, reordered_inner, steady
@@ -40,7 +42,7 @@ from dalembert.simulate.limits import (
 TERMS, BIAS, ALONG, CLOSE, TAU = range(5)
 """Rows of the table of calls; a Python function for joint forces is in row 6, as `signals.py` has it."""
 
-FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY, TRAPPED, OPPOSED = range(7)
+FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY, TRAPPED, OPPOSED, FULL = range(8)
 """What became of a step."""
 
 COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED, PARADOXES, PARADOX, DEEP_STEPS, DEEP_PAIR, GAINS, UNCERTAIN = range(11)
@@ -59,6 +61,9 @@ IN_DOUBT = int(Status.ILL_CONDITIONED)
 
 CLOSING = 4
 """Newton's method on constraints ends after so many steps."""
+
+SAME_FEATURE = 1e-6
+"""What the square of a distance to a contact of the last step counts where it has the same corner or edge."""
 
 HELD_ROW = 1e-11
 """Contact rows of which constraint rows leave less than this part, in the metric of the mass, cannot be moved."""
@@ -87,6 +92,18 @@ class SteppedContacts(NamedTuple):
     heights: np.ndarray
     path: np.ndarray  # (k, n) velocities that move a contact, rising, with all that carry them
     size: np.ndarray  # (k,) how many
+    fixed: np.ndarray  # (1,) contacts that are always looked at; those between shapes come behind, found in each step
+    body_path: np.ndarray  # (frames, n) velocities that move a body with shapes
+    body_size: np.ndarray
+    body_reach: np.ndarray  # (frames,) farthest place of a body's shapes from its origin
+    pair_laws: np.ndarray  # (pairs, 2) friction, restitution
+
+
+class FoundShapes(NamedTuple):
+    """Scene and memory of `contact.detect_loops.detect`."""
+
+    tables: SceneTables
+    memory: SceneMemory
 
 
 class MoreauWork(NamedTuple):
@@ -108,7 +125,8 @@ class MoreauWork(NamedTuple):
     bias: np.ndarray
     A: np.ndarray
     rate: np.ndarray  # (m,) of rows that move by themselves, at the end of the step
-    frames: np.ndarray  # of mechanisms with shapes: axes and poses
+    screws: np.ndarray  # (n, 6) velocity of the point at the world's origin, and angular, that each velocity gives
+    poses: np.ndarray  # (frames, 12) of bodies with shapes
     correction: np.ndarray
     residual: np.ndarray
     ancestors: np.ndarray  # (n, n) velocities before each on its way to the ground, rising
@@ -138,6 +156,16 @@ class MoreauWork(NamedTuple):
     offset: np.ndarray  # (3 k,) what contact velocities have beside W v
     load: np.ndarray
     axes: np.ndarray
+    live: np.ndarray  # (1,) contacts of this step: those that are always looked at, then those found between shapes
+    found: np.ndarray  # (most, 7) point, normal, distance of contacts between shapes
+    who: np.ndarray  # (most, 3) pair, feature, number
+    past: np.ndarray  # (1,) how many pushed in the last step
+    past_who: np.ndarray  # (most, 2) pair, feature
+    past_at: np.ndarray  # (most, 3) place
+    past_push: np.ndarray  # (most, 3) impulse, world axes
+    past_left: np.ndarray  # (most, 9) as `left`
+    taken: np.ndarray  # (most,) of the last step's that found their contact again
+    margin: np.ndarray  # (1,) within which contacts between shapes are looked at, beside their way
     balls: np.ndarray
     turns: np.ndarray  # (3 k, n) r omega of the spheres of a contact, of those whose normal may turn; else no rows
     Y: np.ndarray
@@ -182,6 +210,8 @@ class MoreauSamples(NamedTuple):
     modes: np.ndarray
     contact_status: np.ndarray
     contact_residual: np.ndarray
+    contact_moments: np.ndarray
+    contact_points: np.ndarray
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -432,8 +462,7 @@ def evaluate(w, c, tables, t, h):
         return CALLBACK
     if w.calls[TAU, 0] != 0:
         invoke(w.calls[TAU, 0], w.calls[TAU, 1], w.calls[TAU, 2])
-    for k in range(w.gaps.size):
-        w.ready[k] = False
+    w.live[0] = c.fixed[0]
     return FINE
 
 
@@ -441,7 +470,7 @@ def evaluate(w, c, tables, t, h):
 def set_fields(w, c):
     """Write gaps, rows and axes of contacts with heightfields."""
     n = w.v.size
-    for k in range(c.kind.size):
+    for k in range(c.ball.size):
         f = c.ball[k]
         if f < 0:
             continue
@@ -471,6 +500,135 @@ def set_fields(w, c):
             w.turns[3 * k, i], w.turns[3 * k + 1, i], w.turns[3 * k + 2, i] = radius * w0, radius * w1, radius * w2
 
 
+# ----------------------------------------------------------------------------------------------------------------------
+# Contacts between shapes, found in each step, behind those that are always looked at.
+#
+# Symbols: S (n, 6) screws; x point of a contact; row of direction d on a body: d . (S_v + S_w x x) over the
+# velocities on its way to the ground; n from the first shape to the second, so that rows are those of the second less the first.
+
+
+@reordered_inner
+def place_of(w, c, k):
+    """Return the place of a contact among those of samples: its own, or that of its pair of shapes."""
+    return k if k < c.fixed[0] else c.fixed[0] + w.who[k - c.fixed[0], 0]
+
+
+@reordered_inner
+def reach_of_step(w, c, h):
+    """Return within which distance contacts may close in a step: twice the way of the quickest body, and the margin."""
+    fastest = 0.0
+    for f in range(w.poses.shape[0]):
+        x, y, z, a, b, e = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
+        for j in range(c.body_size[f]):
+            i = c.body_path[f, j]
+            v = w.v[i]
+            x, y, z = x + w.screws[i, 0] * v, y + w.screws[i, 1] * v, z + w.screws[i, 2] * v
+            a, b, e = a + w.screws[i, 3] * v, b + w.screws[i, 4] * v, e + w.screws[i, 5] * v
+        p0, p1, p2 = w.poses[f, 9], w.poses[f, 10], w.poses[f, 11]
+        x, y, z = x + b * p2 - e * p1, y + e * p0 - a * p2, z + a * p1 - b * p0
+        speed = np.sqrt(x * x + y * y + z * z) + c.body_reach[f] * np.sqrt(a * a + b * b + e * e)
+        fastest = max(fastest, speed)
+    return w.margin[0] + 2.0 * h * fastest
+
+
+@reordered_inner
+def find_shapes(w, c, shapes, h):
+    """Append the contacts between shapes to those of the step, with what the last step knows of them."""
+    count = detect(shapes.tables, shapes.memory, w.poses, reach_of_step(w, c, h), w.found, w.who)
+    if count > w.found.shape[0]:
+        return FULL
+    for o in range(w.past[0]):
+        w.taken[o] = False
+    for f in range(count):
+        k, pair = c.fixed[0] + f, w.who[f, 0]
+        c.mu[k], c.e[k] = c.pair_laws[pair, 0], c.pair_laws[pair, 1]
+        c.kind[k] = CONE if c.mu[k] > 0.0 else NORMAL
+        w.gaps[k], w.normal[0], w.normal[1], w.normal[2] = w.found[f, 6], w.found[f, 3], w.found[f, 4], w.found[f, 5]
+        set_tangents(w.normal, w.axes[k])
+        one = shapes.memory.shapes[shapes.tables.pairs[pair, 0]].body
+        two = shapes.memory.shapes[shapes.tables.pairs[pair, 1]].body
+        set_shape_rows(w, c, k, f, one, two)
+        recall(w, c, k, f)
+    w.live[0] = c.fixed[0] + count
+    return FINE
+
+
+@reordered_inner
+def set_shape_rows(w, c, k, f, one, two):
+    """Write path and rows of a contact between two bodies; -1 is the ground."""
+    a, b, size = 0, 0, 0
+    first = c.body_size[one] if one >= 0 else 0
+    second = c.body_size[two] if two >= 0 else 0
+    while a < first or b < second:
+        i = c.body_path[one, a] if a < first else w.v.size
+        j = c.body_path[two, b] if b < second else w.v.size
+        less = min(i, j)
+        c.path[k, size] = less
+        size += 1
+        sign = 0.0
+        if i == less:
+            a += 1
+            sign -= 1.0
+        if j == less:
+            b += 1
+            sign += 1.0
+        S = w.screws[less]
+        x = S[0] + S[4] * w.found[f, 2] - S[5] * w.found[f, 1]
+        y = S[1] + S[5] * w.found[f, 0] - S[3] * w.found[f, 2]
+        z = S[2] + S[3] * w.found[f, 1] - S[4] * w.found[f, 0]
+        for d in range(3):
+            n = w.axes[k, d]
+            w.W[3 * k + d, less] = sign * (n[0] * x + n[1] * y + n[2] * z)
+    c.size[k] = size
+
+
+@reordered_inner
+def recall(w, c, k, f):
+    """Take over what the contact of the same pair and feature did in the last step, or the nearest of its pair."""
+    best, nearest = -1, np.inf
+    for o in range(w.past[0]):
+        if w.past_who[o, 0] != w.who[f, 0] or w.taken[o]:
+            continue
+        away = 0.0
+        for j in range(3):
+            away += (w.past_at[o, j] - w.found[f, j]) ** 2
+        if w.past_who[o, 1] == w.who[f, 1] and w.who[f, 1] != 0:
+            away *= SAME_FEATURE
+        if away < nearest:
+            best, nearest = o, away
+    w.closed[k] = best >= 0
+    for j in range(3):
+        w.warm[3 * k + j] = 0.0
+        for d in range(3):
+            if best >= 0:
+                w.warm[3 * k + j] += w.axes[k, j, d] * w.past_push[best, d]
+    for j in range(9):
+        w.left[k, j] = w.past_left[best, j] if best >= 0 else 0.0
+    if best >= 0:
+        w.taken[best] = True
+
+
+@reordered_inner
+def remember(w, c):
+    """Keep of the contacts between shapes that push: who they are, where, impulse, what they leave to the next step."""
+    count = 0
+    for k in range(c.fixed[0], w.live[0]):
+        f = k - c.fixed[0]
+        if not w.P[3 * k] > 0.0:
+            continue
+        w.past_who[count, 0], w.past_who[count, 1] = w.who[f, 0], w.who[f, 1]
+        for d in range(3):
+            w.past_at[count, d] = w.found[f, d]
+            total = 0.0
+            for j in range(3):
+                total += w.axes[k, j, d] * w.P[3 * k + j]
+            w.past_push[count, d] = total
+        for d in range(9):
+            w.past_left[count, d] = w.left[k, d]
+        count += 1
+    w.past[0] = count
+
+
 @reordered_inner
 def along_row(w, c, k, j, x):
     """Return row j of contact k times x."""
@@ -484,7 +642,7 @@ def along_row(w, c, k, j, x):
 @reordered_inner
 def add_impulses(w, c, P, x):
     """Add W^T P to x."""
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         for j in range(3):
             p = P[3 * k + j]
             if p != 0.0:
@@ -533,7 +691,7 @@ def meet(w, c):
     Rows turn with their bodies from step to step, and velocities of free joints are those of their body axes: the new
     rows would see what rolls as going up and down. What turns truly is the normal, and with it the touching point.
     """
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         there = w.axes[k, 0, 0] != 0.0 or w.axes[k, 0, 1] != 0.0 or w.axes[k, 0, 2] != 0.0
         if not (w.closed[k] and there):
             for j in range(3):
@@ -551,7 +709,7 @@ def meet(w, c):
 @reordered_inner
 def leave(w, c):
     """Keep of every contact: contact velocity in world axes, r omega of its spheres, normal."""
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         for j in range(3):
             total = 0.0
             for i in range(3):
@@ -559,7 +717,7 @@ def leave(w, c):
             w.left[k, j] = total
             w.left[k, 6 + j] = w.axes[k, 0, j]
             total = 0.0
-            if w.turns.shape[0]:
+            if 3 * k < w.turns.shape[0]:
                 for i in range(w.new.size):
                     total += w.turns[3 * k + j, i] * w.new[i]
             w.left[k, 3 + j] = total
@@ -629,7 +787,7 @@ def gather(w, c, h, dry):
     `dry` takes normals alone, with gaps at the end of the step in place of velocities.
     """
     m, size = 0, 0
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         if not w.inside[k]:
             continue
         ready_rows(w, c, k)
@@ -717,7 +875,7 @@ def judge(w, m):
 def select(w, c, h):
     """Choose the contacts of the problem: friction, gaps that free motion closes, and who is closed and stays there."""
     some = False
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         if not c.gapped[k]:
             w.inside[k] = True
         else:
@@ -733,7 +891,7 @@ def select(w, c, h):
 def add_closing(w, c, h):
     """Add contacts that the answer would close to the problem; return whether there are some."""
     more = False
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         if not w.inside[k]:
             way = 0.5 * h * (along_row(w, c, k, 0, w.new) + w.offset[3 * k])
             if w.gaps[k] + way < -PENETRATION:
@@ -749,7 +907,7 @@ def look_back(w, c, t, h, counts, sums):
     sphere that rolls over it.
     """
     deep = False
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         w.inside[k] = False
         if not c.gapped[k]:
             continue
@@ -766,7 +924,7 @@ def look_back(w, c, t, h, counts, sums):
             sums[DEEP_FIRST] = t if counts[DEEP_STEPS] == 0 and not deep else sums[DEEP_FIRST]
             deep = True
             if depth > sums[DEEPEST]:
-                sums[DEEPEST], sums[DEEP_TIME], counts[DEEP_PAIR] = depth, t, k
+                sums[DEEPEST], sums[DEEP_TIME], counts[DEEP_PAIR] = depth, t, place_of(w, c, k)
     counts[DEEP_STEPS] += 1 if deep else 0
     return deep
 
@@ -787,7 +945,7 @@ def trapped(w, c, h):
 
 
 @reordered_inner
-def look_for_paradox(w, m, t, counts, sums):
+def look_for_paradox(w, c, m, t, counts, sums):
     """Count a step in which a contact slides, without striking, into Painleve's paradox; keep the first.
 
     G_NN - mu G_NT . s <= 0 with s the direction of sliding: pushed harder, the contact is drawn in by its friction.
@@ -803,7 +961,7 @@ def look_for_paradox(w, m, t, counts, sums):
             continue
         if w.G[a, a] - w.mu[i] * (w.G[a + 1, a] * x + w.G[a + 2, a] * y) / speed <= 0.0:
             if counts[PARADOXES] == 0:
-                sums[PARADOX_TIME], counts[PARADOX] = t, k
+                sums[PARADOX_TIME], counts[PARADOX] = t, place_of(w, c, k)
             counts[PARADOXES] += 1
             return
 
@@ -845,7 +1003,7 @@ def expand(w, c, m, size):
 def move_back(w, c, h):
     """Move positions back where a contact has gone below the surface, least in kinetic energy."""
     low = 0.0
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         w.inside[k] = w.inside[k] and c.gapped[k]
         if w.inside[k]:
             low = min(low, w.gaps[k] + 0.5 * h * (along_row(w, c, k, 0, w.new) + w.offset[3 * k]))
@@ -889,7 +1047,7 @@ def count_gain(w, c, t, counts, sums):
     v_free is where forces alone lead: what they do in the step is no work of impulses.
     """
     work, some = 0.0, False
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         for j in range(3):
             p = w.P[3 * k + j]
             if p != 0.0:
@@ -934,15 +1092,29 @@ def record(w, c, samples, row, t, h, sums, status):
         samples.multipliers[row, i] = w.lam[i] / h
     samples.work[row], samples.heat[row] = sums[WORK], sums[HEAT]
     samples.contact_status[row], samples.contact_residual[row] = status, sums[RESIDUAL]
-    for k in range(w.gaps.size):
+    for a in range(samples.contact_forces.shape[1]):
+        samples.contact_forces[row, a] = samples.contact_moments[row, a] = 0.0
+    for a in range(samples.modes.shape[1]):
+        samples.modes[row, a], samples.contact_points[row, a] = OPEN, 0
+    for k in range(w.live[0]):
+        place = place_of(w, c, k)
+        if c.gapped[k] and w.P[3 * k] <= 0.0:
+            continue
+        slips = np.sqrt(w.after[3 * k + 1] ** 2 + w.after[3 * k + 2] ** 2) > STILL
+        if samples.modes[row, place] != STICK:  # several points of a pair: one that sticks holds it
+            samples.modes[row, place] = SLIP if slips else STICK
+        samples.contact_points[row, place] += 1
         for j in range(3):
             force = 0.0
             for i in range(3):
                 force += w.axes[k, i, j] * w.P[3 * k + i] / h
-            samples.contact_forces[row, 3 * k + j] = force
-        slips = np.sqrt(w.after[3 * k + 1] ** 2 + w.after[3 * k + 2] ** 2) > STILL
-        gone = c.gapped[k] and w.P[3 * k] <= 0.0
-        samples.modes[row, k] = OPEN if gone else SLIP if slips else STICK
+            w.normal[j] = force
+            samples.contact_forces[row, 3 * place + j] += force
+        if k >= c.fixed[0]:
+            x, F, M = w.found[k - c.fixed[0]], w.normal, samples.contact_moments[row]
+            M[3 * place] += x[1] * F[2] - x[2] * F[1]
+            M[3 * place + 1] += x[2] * F[0] - x[0] * F[2]
+            M[3 * place + 2] += x[0] * F[1] - x[1] * F[0]
 
 
 @reordered_inner
@@ -950,7 +1122,7 @@ def finish(w, c, t, h, counts, sums, samples, status):
     """Take positions that stay on the constraints, sums, the sample, and what the next step begins with."""
     if w.calls[CLOSE, 0] != 0:
         close(w, t + h)
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         for j in range(3):
             w.after[3 * k + j] = along_row(w, c, k, j, w.new) + w.offset[3 * k + j]
     add_sums(w, c, h, sums)
@@ -960,13 +1132,14 @@ def finish(w, c, t, h, counts, sums, samples, status):
         counts[SAMPLES] += 1
     counts[UNSOLVED] += 1 if sums[RESIDUAL] > ACCEPTED else 0
     leave(w, c)
+    remember(w, c)
     for i in range(w.v.size):
         w.v[i] = w.new[i]
     for i in range(w.q.size):
         w.q[i] = w.moved[i]
     for a in range(w.P.size):
         w.warm[a] = w.P[a]
-    for k in range(w.gaps.size):
+    for k in range(w.live[0]):
         w.closed[k] = w.P[3 * k] > 0.0
 
 
@@ -975,11 +1148,10 @@ def finish(w, c, t, h, counts, sums, samples, status):
 
 
 @reordered_inner
-def prepare(w, c, tables, t, h, counts, sums):
-    """Evaluate a step up to its impulses; return what became of it, and the status of its rows."""
-    code = evaluate(w, c, tables, t, h)
-    if code != FINE:
-        return code, 0
+def prepare(w, c, t, h, counts, sums):
+    """Factor masses and rows, find the velocity without contacts; return what became of it, and the rows' status."""
+    for k in range(w.live[0]):
+        w.ready[k] = False
     least = factor_mass(w)
     if not least > 0.0:
         return MASSLESS, 0
@@ -1011,7 +1183,7 @@ def solve(w, c, t, h, counts, sums):
     for turn in range(ROUNDS):
         m, size = gather(w, c, h, False)
         if turn == 0:
-            look_for_paradox(w, m, t, counts, sums)
+            look_for_paradox(w, c, m, t, counts, sums)
         residual = solve_laws(
             w.G, w.g, w.kinds, w.first, w.mu, w.bound, w.floor, m, size, w.r, AIM_IN_STEPS, w.cones
         )  # fmt: skip
@@ -1029,18 +1201,26 @@ def solve(w, c, t, h, counts, sums):
 
 
 @steady
-def advance(w, c, tables, counts, sums, samples, most):
-    """Take up to `most` steps, or until the block is full; return what became of the last."""
+def advance(w, c, shapes, tables, counts, sums, samples, most):
+    """Take up to `most` steps, or until the block is full; return what became of the last.
+
+    `shapes` is None where nothing is to be found, and the code has no narrow phase then.
+    """
     h = sums[STEP]
     for _ in range(most):
         if counts[COUNT] >= counts[TOTAL] or counts[SAMPLES] >= samples.t.size:
             return FINE
         t = sums[START] + counts[COUNT] * h
-        code, status = prepare(w, c, tables, t, h, counts, sums)
+        code = evaluate(w, c, tables, t, h)
+        if shapes is not None and code == FINE:
+            code = find_shapes(w, c, shapes, h)
+        if code != FINE:
+            return code
+        code, status = prepare(w, c, t, h, counts, sums)
         if code != FINE:
             return code
         sums[RESIDUAL] = 0.0
-        for k in range(w.gaps.size):
+        for k in range(w.live[0]):
             w.missed[k] = 0.0
         meet(w, c)
         if look_back(w, c, t, h, counts, sums) and trapped(w, c, h):  # a penetration: does any motion free all?

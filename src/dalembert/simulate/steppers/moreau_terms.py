@@ -29,8 +29,10 @@ from dalembert.simulate.contact.contact_system import (
     lagrangian_contacts,
     mechanism_contacts,
     other_contacts,
+    scene_of_contacts,
     split_contacts,
 )
+from dalembert.simulate.contact.geometry import asked
 from dalembert.simulate.contact.shapes import Heightfield, pairs_of
 from dalembert.simulate.contact.surface_loops import SLOTS
 from dalembert.simulate.equations.codes import MechanismForm, _kernel, _traced, trace_along
@@ -52,7 +54,7 @@ class MoreauTerms:
 
     def __init__(self, session: Session) -> None:
         self.session, self.system = session, session.system
-        self.contacts = stepped_contacts(session)
+        self.contacts, self.scene = stepped_contacts(session), scene_of_contacts(session.extra.get("contacts"))
         self.k, self.n = self.contacts.k, self.contacts.n
         self.mechanism = self.system if isinstance(self.system, Mechanism) else None
         refuse_laws(self.contacts.contacts)
@@ -67,7 +69,8 @@ class MoreauTerms:
         m, key = self.system, None
         cached = self.mechanism is not None and self.mechanism.cacheable
         if self.mechanism is not None:
-            key = ("simulate", self.mechanism.content(), self.contacts.described)
+            frames = () if self.scene is None else self.scene.frames
+            key = ("simulate", self.mechanism.content(), self.contacts.described, repr(frames))
             form = MechanismForm(self.mechanism)
             way = _kernel(("simulate", m.content(), "along"), lambda: trace_along(form), cached)
         else:
@@ -100,6 +103,8 @@ class MoreauTerms:
             outputs["offset"] = still["u"]
         if self.mechanism is not None and self.turning:
             outputs["turns"] = self._spins(middle)
+        if self.scene is not None:
+            outputs |= _screws_and_poses(self.mechanism, self.scene.frames, middle)
         inputs = {"q": q, "v": v, "h": h, "t": t} | more
         step = ca.Function(
             "step_terms", list(inputs.values()), [ca.densify(e) for e in outputs.values()], list(inputs), list(outputs)
@@ -221,14 +226,14 @@ class MoreauTerms:
         """Return the constant rows of contacts without a gap; zeros where they move."""
         return self.contacts.rubbing
 
-    def table(self, ancestors: Array, depth: Array) -> SteppedContacts:
-        """Return the contacts as arrays."""
+    def table(self, ancestors: Array, depth: Array, room: int) -> SteppedContacts:
+        """Return the contacts as arrays, with room for so many contacts between shapes."""
         several, k, n = self.contacts.contacts, self.k, self.n
         limit = np.array([float(contact.law.limit) for contact in several])
         gapped = np.array([contact.gapped for contact in several], bool)
         wide = np.array([contact.width for contact in several], np.int64)
         kind = np.where(gapped, np.where(limit > 0.0, CONE, NORMAL), np.where(wide == 1, LINE, DISK)).astype(np.int64)
-        path, size = np.zeros((k, n), np.int64), np.zeros(k, np.int64)
+        path, size = np.zeros((k + room, n), np.int64), np.zeros(k + room, np.int64)
         for i, some in enumerate(self.paths()):
             whole = sorted(set(some).union(*(ancestors[j, : depth[j]].tolist() for j in some)))
             path[i, : len(whole)], size[i] = whole, len(whole)
@@ -238,12 +243,35 @@ class MoreauTerms:
         pairs = [contact.pair for contact in several]
         place = np.array([max(pair.slot, 0) if pair is not None else 0 for pair in pairs], np.int64)
         numbers = np.ascontiguousarray(fields["field_numbers"].T)
+        more: dict[str, Any] = {
+            "kind": kind, "gapped": gapped, "mu": np.where(gapped, limit, 0.0), "limit": np.where(gapped, 0.0, limit),
+            "e": np.array([contact.restitution for contact in several], float),
+            "poisson": np.array([contact.poisson for contact in several], bool),
+        }  # fmt: skip
+        behind = {"gapped": True, "kind": NORMAL}
+        more = {name: np.append(x, np.full(room, behind.get(name, 0), x.dtype)) for name, x in more.items()}
         return SteppedContacts(
-            kind, gapped, np.where(gapped, limit, 0.0), np.where(gapped, 0.0, limit),
-            np.array([contact.restitution for contact in several], float),
-            np.array([contact.poisson for contact in several], bool), ball, place, numbers[0].copy(), numbers[1].copy(),
-            fields["field_table"], fields["heights"], path, size,
+            **more, ball=ball, place=place, radius=numbers[0].copy(), reach=numbers[1].copy(),
+            field=fields["field_table"], heights=fields["heights"], path=path, size=size,
+            fixed=np.array([k], np.int64), **self._bodies(ancestors, depth),
         )  # fmt: skip
+
+    def _bodies(self, ancestors: Array, depth: Array) -> dict[str, Array]:
+        """Return the velocities that move the bodies with shapes, how far these reach, and the laws of pairs."""
+        scene, n = self.scene, self.n
+        frames = () if scene is None else scene.frames
+        path, size, reach = np.zeros((len(frames), n), np.int64), np.zeros(len(frames), np.int64), np.zeros(len(frames))
+        laws = np.zeros((0, 2)) if scene is None else np.column_stack([scene.friction, scene.restitution])
+        bodies = {} if scene is None else _paths_of_bodies(self.mechanism)
+        for i, frame in enumerate(frames):
+            some = bodies[frame]
+            whole = sorted(set(some).union(*(ancestors[j, : depth[j]].tolist() for j in some)))
+            path[i, : len(whole)], size[i] = whole, len(whole)
+        for record in () if scene is None else scene.records:
+            if record["body"] >= 0:
+                far = float(np.linalg.norm(record["place_p"]) + record["reach"])
+                reach[record["body"]] = max(reach[record["body"]], far)
+        return {"body_path": path, "body_size": size, "body_reach": reach, "pair_laws": laws}
 
 
 def _rolls(contact: Any) -> bool:
@@ -277,6 +305,19 @@ def _paths_of_bodies(mechanism: Any) -> dict[str, list[int]]:
     return paths
 
 
+def _screws_and_poses(mechanism: Any, frames: tuple[str, ...], q: ca.SX) -> dict[str, ca.SX]:
+    """Return what each velocity gives a body at the world's origin, (n, 6) by rows, and R by rows and p of bodies."""
+    screws, poses = ca.SX.zeros(mechanism.nv, 6), []
+    for frame in frames:
+        J = ca.reshape(asked(mechanism, "jacobian", frame=frame, reference="world")(q), 6, mechanism.nv)
+        J = ca.sparsify(J)
+        for j in sorted(set(J.sparsity().get_triplet()[1])):
+            screws[j, :] = J[:, j].T
+        R, p = asked(mechanism, "kinematics", frame=frame)(q)
+        poses.append(ca.vertcat(ca.vec(ca.reshape(R, 3, 3).T), ca.vec(p)))
+    return {"screws": ca.vec(screws.T), "poses": ca.vertcat(*poses)}
+
+
 def _trace_sum(n: int) -> ca.Function:
     """Return base, way -> base + way: configurations that are vectors."""
     base, way = ca.SX.sym("base", n), ca.SX.sym("way", n)
@@ -291,7 +332,8 @@ def stepped_contacts(session: Session) -> ContactSystem:
     if not isinstance(system, Mechanism):
         return other_contacts(system.given)
     shapes, rubbing = split_contacts(contacts)
-    pairs = pairs_of(system, shapes, SLOTS) if shapes or (contacts is not None and not rubbing) else ()
+    alone = contacts is not None and not rubbing and scene_of_contacts(contacts) is None
+    pairs = pairs_of(system, shapes, SLOTS) if shapes or alone else ()
     return mechanism_contacts(system, pairs, session.settings.friction, rubbing, compiled=False)
 
 
