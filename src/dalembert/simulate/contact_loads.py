@@ -19,6 +19,7 @@ from dalembert.simulate.limits import LOCATED_GAP, SEEN_AT_REST, STEPPED_GAP
 from dalembert.types import Array
 
 if TYPE_CHECKING:
+    from dalembert.contact.scene import CollisionScene
     from dalembert.simulate.contact.shapes import ContactPair
     from dalembert.simulate.trajectory import Trajectory
 
@@ -28,8 +29,50 @@ def no_gap(run: Trajectory) -> float:
     return STEPPED_GAP if run.method == "moreau" else LOCATED_GAP
 
 
+class TouchingPoint(NamedTuple):
+    """A place where two shapes touch: their pair, bodies, place and normal (3,) in world axes, gap in metres.
+
+    The normal points from the first body to the second; `force` (3,) is that of all points of the pair on the second
+    body, `mode` says whether it sticks or slides.
+    """
+
+    pair: str
+    bodies: tuple[str, str]
+    place: Array
+    normal: Array
+    gap: float
+    force: Array
+    mode: Mode
+
+
+def touching_points(run: Trajectory, t: float) -> tuple[TouchingPoint, ...]:
+    """Return where the shapes of a run touch at the sample nearest to t."""
+    from dalembert.simulate.contact.contact_system import scene_of_contacts
+
+    scene = None if run.session is None else scene_of_contacts(run.session.extra.get("contacts"))
+    if scene is None:
+        return ()
+    i = int(np.abs(run.t - t).argmin())
+    found, who = scene.detect(run.q[i], STEPPED_GAP * run.moving.reach)
+    first, points = len(run.contacts) - len(scene.pairs), []
+    modes = np.asarray(run.sample("modes"))[i]
+    for row, (k, *_) in zip(found, who, strict=True):
+        if run.sample("contact_points")[i, first + k]:
+            name = run.contacts[first + k]
+            one, other = (scene.shapes[j].body for j in scene.pairs[k])
+            force = run.forces[i, run.contact_columns[name]]
+            points.append(
+                TouchingPoint(name, (one, other), row[:3], row[3:6], float(row[6]), force, Mode(modes[first + k]))
+            )
+    return tuple(points)
+
+
 class ContactLoad(NamedTuple):
-    """A contact over time: its two bodies, force on the first, place and normal in world axes, (N, 3); gap, (N,)."""
+    """A contact over time: its two bodies, force on the first, place and normal in world axes, (N, 3); gap, (N,).
+
+    Shapes touch in several points: `place` is the centre of their forces, `moment` what these have about it, and the
+    wrench is free to change in all directions where there are `points`.
+    """
 
     child: str
     parent: str
@@ -38,6 +81,8 @@ class ContactLoad(NamedTuple):
     normal: Array
     gap: Array
     friction: float
+    moment: Array | None = None
+    points: Array | None = None
 
 
 def contact_loads(run: Trajectory) -> dict[str, ContactLoad]:
@@ -52,13 +97,42 @@ def loads_at(run: Trajectory, q: Array, forces: dict[str, Array]) -> dict[str, C
     """Return the contacts between shapes at configurations (N, nq) with forces, or impulses, (N, 3)."""
     if not run.contacts or run.session is None or run.session.extra.get("contacts") is None:
         return {}
-    from dalembert.simulate.contact.contact_system import split_contacts
+    from dalembert.simulate.contact.contact_system import scene_of_contacts, split_contacts
+
+    contacts = run.session.extra["contacts"]
+    shapes, scene = split_contacts(contacts)[0], scene_of_contacts(contacts)
+    if scene is not None and q is run.q:
+        found = loads_of_scene(run, scene, forces)
+        return found | (loads_at_shapes(run, q, forces, shapes) if shapes else {})
+    return loads_at_shapes(run, q, forces, shapes) if shapes else {}
+
+
+def loads_of_scene(run: Trajectory, scene: CollisionScene, forces: dict[str, Array]) -> dict[str, ContactLoad]:
+    """Return the wrenches between shapes at the samples: force, centre, moment about it, on the second body of a pair.
+
+    With the moment M about the world's origin: centre F x M / F^2, and what is left there is along F.
+    """
+    names, columns, loads = run.contacts[-len(scene.pairs) :], run.contact_columns, {}
+    moments, points = run.sample("contact_moments"), run.sample("contact_points")
+    for k, name in enumerate(names):
+        F, M = forces[name], moments[:, columns[name]]
+        count = points[:, run.contacts.index(name)]
+        if not count.any():
+            continue
+        square = np.maximum((F * F).sum(axis=1), np.finfo(float).tiny)[:, None]
+        centre = np.cross(F, M) / square
+        one, other = (scene.shapes[i].body for i in scene.pairs[k])
+        normal, gap = F / np.sqrt(square), np.where(count > 0, 0.0, np.inf)
+        rest = M - np.cross(centre, F)
+        loads[name] = ContactLoad(other, one, F, centre, normal, gap, float(scene.friction[k]), rest, count)
+    return loads
+
+
+def loads_at_shapes(run: Trajectory, q: Array, forces: dict[str, Array], shapes: list[Any]) -> dict[str, ContactLoad]:
+    """Return the contacts of `da.Contact` at configurations with forces, or impulses."""
     from dalembert.simulate.contact.shapes import pairs_of
     from dalembert.simulate.contact.surface_loops import SLOTS
 
-    shapes, _ = split_contacts(run.session.extra["contacts"])
-    if not shapes:
-        return {}
     pairs = {pair.name: pair for slots in (SLOTS, 0) for pair in pairs_of(run.moving, shapes, slots)}
     touching = [pairs[name] for name in run.contacts if name in pairs and pairs[name].ball is not None]
     return {pair.name: load_of_pair(run.moving, q, pair, forces[pair.name]) for pair in touching}
@@ -106,6 +180,7 @@ def outer_forces(mechanism: Mechanism, q: Array, contacts: dict[str, ContactLoad
             if body != mechanism.ground:
                 _, p = mechanism.kinematics(q, body)
                 moment = np.cross(load.place - p, sign * load.force)
+                moment = moment if load.moment is None else moment + sign * load.moment
                 sums[body] = sums.get(body, 0.0) + np.concatenate([sign * load.force, moment], axis=1)
     return {body: np.nan_to_num(wrench) for body, wrench in sums.items()}
 
@@ -144,13 +219,13 @@ def free_forces_at(
             ends = _wrenches_of_unit_forces(m, q, loads[name])
             world = np.asarray(sum(along_coordinates(m, q, body, wrench) for body, wrench in ends.items()))
             near = no_gap(run) * m.reach
-            directions, holds = _directions(loads[name], mode, np.einsum("ncj,nj->nc", world, v), near)
-            units[name] = directions, slice(columns, columns + 3)
+            directions, holds = _directions(loads[name], mode, np.einsum("ncj,nj->nc", world[:, :3], v), near)
+            units[name] = directions[:, :3, :3], slice(columns, columns + 3)
             rows.append(directions @ world)
             for body, wrench in ends.items():
                 external.setdefault(body, []).append((columns, directions @ wrench))
         else:
-            part, whenever = along[name]
+            part, whenever = along.get(name, (np.zeros((1, m.nv)), False))  # shapes that never touch
             rows.append(np.broadcast_to(part, (N, *part.shape[-2:])))
             holds = (mode == int(Mode.STICK)) | whenever
             holds = np.broadcast_to(holds[:, None], (N, part.shape[-2]))
@@ -173,6 +248,9 @@ def _directions(load: ContactLoad, mode: Array, u: Array, near: float) -> tuple[
     u (N, 3) is the velocity of the touching point. A contact without force is called open, though it may touch: one
     that is at rest and near counts as closed.
     """
+    if load.points is not None:  # several points: any wrench, a point any force
+        holds = np.stack([load.points > 0] * 3 + [load.points > 1] * 3, axis=1)
+        return np.tile(np.eye(6), (len(mode), 1, 1)), holds
     n = load.normal
     across = u - (u * n).sum(axis=1)[:, None] * n
     opened = mode == int(Mode.OPEN)
@@ -189,12 +267,17 @@ def _directions(load: ContactLoad, mode: Array, u: Array, near: float) -> tuple[
 
 
 def _wrenches_of_unit_forces(m: Mechanism, q: Array, load: ContactLoad) -> dict[str, Array]:
-    """Return the wrenches of unit forces along the world's axes at a contact on its bodies, (N, 3, 6)."""
+    """Return the wrenches of unit forces along the world's axes at a contact on its bodies, (N, 3, 6).
+
+    Of shapes those of unit moments as well, (N, 6, 6).
+    """
     wrenches, units = {}, np.tile(np.eye(3), (len(q), 1, 1))
+    turns = np.concatenate([np.zeros_like(units), units], axis=2)
     for body, sign in ((load.child, 1.0), (load.parent, -1.0)):
         if body != m.ground:
             arm = np.nan_to_num(load.place - m.kinematics(q, body)[1])[:, None, :]
             wrench = sign * np.concatenate([units, np.cross(arm, units)], axis=2)
+            wrench = wrench if load.points is None else np.concatenate([wrench, sign * turns], axis=1)
             wrenches[body] = wrenches.get(body, 0.0) + wrench
     return wrenches
 

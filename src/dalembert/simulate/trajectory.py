@@ -284,6 +284,15 @@ class Trajectory:
         """
         return self.sample("contact_forces", np.zeros((self.t.size, 0)))
 
+    def contact_points(self, t: float) -> tuple[Any, ...]:
+        """Return where collision shapes touch at the sample nearest to t: pair, place, normal, gap, force, mode.
+
+        The force is that of the whole pair: how several points share it is not unique.
+        """
+        from dalembert.simulate.contact_loads import touching_points
+
+        return touching_points(self, t)
+
     @property
     def relative_velocity(self) -> Float[Array, "N k"]:
         """Relative velocities of contacts with dry friction; exactly zero where they stick."""

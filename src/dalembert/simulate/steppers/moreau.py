@@ -225,6 +225,9 @@ MARGIN, MARGIN_PART = 1e-3, 0.02
 ROOM = 64
 """Contacts between shapes that memory begins with; it is doubled where they are more."""
 
+MOST_KEPT = 1024
+"""Contacts between shapes that a checkpoint holds."""
+
 MOST_POINTS = 8
 """Points at which a pair of shapes touches at once, at most."""
 
@@ -429,7 +432,7 @@ class Moreau:
         return troubles
 
     def _flush(self) -> None:
-        w, count = self.memory.work, int(self.counts[loop.SAMPLES])
+        count = int(self.counts[loop.SAMPLES])
         block = {name: rows[:count].copy() for name, rows in zip(self.samples._fields, self.samples, strict=True)}
         s = self.session.settings
         block["t"] = snapped(block["t"], s.start, s.end, s.every)
@@ -437,14 +440,28 @@ class Moreau:
         numbers = np.array([self.counts[loop.COUNT], self.counts[loop.UNSOLVED], *self.sums[:3]])
         troubles = np.array([*self.counts[loop.PARADOXES :], *self.sums[loop.PARADOX_TIME :]])
         checkpoint: dict[str, Any] = {"numbers": numbers, "troubles": troubles}
-        checkpoint |= {name: getattr(w, name).copy() for name in KEPT if getattr(w, name).size}
+        checkpoint |= {name: self._kept(name) for name in KEPT}
         self.session.add(block, checkpoint)
+
+    def _kept(self, name: str) -> Array:
+        """Return memory of a checkpoint; of contacts between shapes as many rows in every block."""
+        values = getattr(self.memory.work, name)
+        rows = min(MOST_KEPT, MOST_POINTS * (len(self.names) - self.terms.k))
+        if name in ("warm", "left"):  # those found in each step are not kept by place
+            return values[: (3 if name == "warm" else 1) * self.terms.k].copy()
+        if not name.startswith("past_"):
+            return values.copy()
+        padded = np.zeros((rows, *values.shape[1:]), values.dtype)
+        count = min(int(self.memory.work.past[0]), rows)
+        padded[:count] = values[:count]
+        return padded
 
     def _restore(self, kept: dict[str, Array]) -> None:
         w = self.memory.work
         for name in KEPT:
             if name in kept:  # not in files of older versions
                 values = np.asarray(kept[name])
+                values = values[: int(kept["past"][0])] if name.startswith("past_") else values
                 while len(values) > len(getattr(w, name)):
                     self._enlarge()
                     w = self.memory.work

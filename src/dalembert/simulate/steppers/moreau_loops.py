@@ -503,8 +503,8 @@ def set_fields(w, c):
 # ----------------------------------------------------------------------------------------------------------------------
 # Contacts between shapes, found in each step, behind those that are always looked at.
 #
-# Symbols: S (n, 6) screws; x point of a contact; row of direction d on a body: d . (S_v + S_w x x) over the
-# velocities on its way to the ground; n from the first shape to the second, so that rows are those of the second less the first.
+# Symbols: S (n, 6) screws; x point of a contact; row of direction d on a body: d . (S_v + S_w x x) over the velocities
+# on its way to the ground; n from the first shape to the second, so that rows are those of the second less the first.
 
 
 @reordered_inner

@@ -43,7 +43,8 @@ FORMER_MODES = np.array([Mode.STICK, Mode.SLIP, Mode.OPEN], np.int64)
 DIMENSIONS = {
     "t": (), "q": ("configuration",), "v": ("velocity",), "acceleration": ("velocity",), "multipliers": ("row",),
     "work": (), "step": (), "heat": (), "contact_forces": ("contact_component",), "modes": ("contact",),
-    "contact_status": (), "contact_residual": (), "friction_work": (), "impulses": ("impulse_component",),
+    "contact_moments": ("contact_component",), "contact_points": ("contact",), "contact_status": (),
+    "contact_residual": (), "friction_work": (), "impulses": ("impulse_component",),
     "impact": ("certificate",),
     "relative_velocity": ("contact_component",), "x": ("unknown",), "rates": ("unknown",),
 }  # fmt: skip
