@@ -137,6 +137,15 @@ def test_runs_with_shapes_are_stored_and_go_on_bit_for_bit(tmp_path):
     np.testing.assert_array_equal(resumed.forces, whole.forces)
 
 
+def test_what_a_scene_leaves_out_is_a_note_of_the_run():
+    m = loose("box", (0.2, 0.2, 0.2), 2)
+    q = at(m, (0, 0, 0.1), (0, 0, 0.3))
+    run = da.simulate(m, 0.01, q, contacts=m.contacts(self=True), **STEPS)  # both are at the origin where it is neutral
+    assert "left out: 1 pairs of shapes that overlap at the neutral configuration" in "".join(run.notes)
+    run = da.simulate(m, 0.01, q, contacts=m.contacts(self=True, q=q), **STEPS)
+    assert not run.notes
+
+
 def test_what_cannot_be_done_with_shapes_is_refused_by_name():
     m = loose("box", (0.2, 0.2, 0.2))
     with pytest.raises(da.UnsupportedError, match="go in time steps"):

@@ -28,6 +28,9 @@ FRICTION, PASSIVE, LIMITS = "dry friction of joints", "damping and springs", "jo
 SIMPLIFIED = "simplified"
 """Status of a run that reached its end as the motion of a simpler model than the one that was given."""
 
+LEFT_OUT = "some collision shapes"
+"""Kind of notes on shapes of a scene that were left out, or made simpler."""
+
 SHAPES = "collision shapes"
 """Begins the note of a mechanism whose file has shapes that collide in other programs."""
 
@@ -46,6 +49,8 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, without: str
     """
     if not hasattr(mechanism, "joints"):
         return []
+    from dalembert.simulate.contact.contact_system import scene_of_contacts
+
     joints, notes = mechanism.joints, []
 
     def say(kind: str, names: Iterable[str], words: str, scene: str = "") -> None:
@@ -75,7 +80,10 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, without: str
         motors = [m.name for m in mechanism.actuators if np.isfinite(m.effort)]
         say("limits of effort", [*(j.name for j in joints if _finite(j.limits.effort)), *motors],
             "limits of effort of {} do not clip force=", "limits of effort of {} do not clip [force]")  # fmt: skip
-    if not _touching(contacts):
+    scene = scene_of_contacts(contacts)
+    if scene is not None:
+        notes += [Ignored(LEFT_OUT, note) for note in scene.notes]
+    elif not _touching(contacts):
         notes += [Ignored(SHAPES, note) for note in mechanism.notes if note.startswith(SHAPES)]
     return notes
 
