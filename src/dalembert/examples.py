@@ -148,6 +148,30 @@ def two_blocks(
     )
 
 
+def perturbed_blocks() -> Lagrangian:
+    """Return the two blocks with the friction of each contact as parameters: "speed NAME" and "load NAME".
+
+    Speeds are those of the surfaces, 0.3, 0.3 and 0 m/s; loads multiply the limits. All three contacts stick at once
+    only where speed belt 1 = speed belt 2 + speed between: else one of them creeps, and the forces are determined.
+    """
+    import casadi as ca
+
+    q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    limits, speeds, masses, stiffness = (4.0, 7.0, 5.0), (BELT_SPEED, BELT_SPEED, 0.0), (4.0, 7.0), 14.0
+    speed, load = ([ca.SX.sym(f"{word} {name}") for name in CONTACTS] for word in ("speed", "load"))
+    friction = [
+        Bounded(name, way, Hyperbolic(limit), load=factor, surface=surface)
+        for name, way, limit, factor, surface in zip(
+            CONTACTS, (v[0], v[1], v[0] - v[1]), limits, load, speed, strict=True
+        )
+    ]
+    parameters = {f"speed {name}": (x, usual) for name, x, usual in zip(CONTACTS, speed, speeds, strict=True)}
+    parameters |= {f"load {name}": (x, 1.0) for name, x in zip(CONTACTS, load, strict=True)}
+    kinetic = masses[0] * v[0] ** 2 / 2 + masses[1] * v[1] ** 2 / 2
+    potential = stiffness * (q[0] ** 2 + (q[1] - q[0]) ** 2) / 2
+    return Lagrangian(q, v, kinetic, potential, parameters=parameters, friction=friction, coordinates=("q1", "q2"))
+
+
 BELT_SPEED = 0.3
 """Speed of the belt and of both blocks at the start, m/s."""
 
