@@ -58,7 +58,7 @@ if TYPE_CHECKING:
     )
     from dalembert.readers import load
     from dalembert.scenes import Scene, scene
-    from dalembert.simulate import DAE, Event, Problem, Table, Trajectory, resume, simulate
+    from dalembert.simulate import DAE, Event, Problem, Table, Trajectory, hold, resume, simulate
     from dalembert.simulate.contact import Box, Contact, Heightfield, JointLimits, Plane, Sphere
     from dalembert.tableau import Tableau
 
@@ -102,7 +102,9 @@ _ON_FIRST_USE = {
     **dict.fromkeys(_FRICTION, "dalembert.friction"),
     "load": "dalembert.readers",
     **dict.fromkeys(("Scene", "scene"), "dalembert.scenes"),
-    **dict.fromkeys(("DAE", "Event", "Problem", "Table", "Trajectory", "resume", "simulate"), "dalembert.simulate"),
+    **dict.fromkeys(
+        ("DAE", "Event", "Problem", "Table", "Trajectory", "hold", "resume", "simulate"), "dalembert.simulate"
+    ),
     **dict.fromkeys(("Box", "Contact", "Heightfield", "JointLimits", "Plane", "Sphere"), "dalembert.simulate.contact"),
     "Tableau": "dalembert.tableau",
 }
@@ -169,6 +171,7 @@ __all__ = [
     "__version__",
     "ensemble",
     "examples",
+    "hold",
     "load",
     "normal",
     "resume",

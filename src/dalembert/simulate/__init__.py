@@ -19,6 +19,7 @@ if TYPE_CHECKING:
     from dalembert.simulate.equations.signals import Table
     from dalembert.simulate.events.asked import Event
     from dalembert.simulate.events.record import MODES, EventRecord
+    from dalembert.simulate.joint_hold import hold
     from dalembert.simulate.problem import Problem, integrate
     from dalembert.simulate.result import Result, Statistics
     from dalembert.simulate.settings import Settings
@@ -35,6 +36,7 @@ _ON_FIRST_USE = {
     "Table": "equations.signals",
     "Event": "events.asked",
     **dict.fromkeys(("MODES", "EventRecord"), "events.record"),
+    "hold": "joint_hold",
     **dict.fromkeys(("Problem", "integrate"), "problem"),
     **dict.fromkeys(("Result", "Statistics"), "result"),
     "Settings": "settings",
@@ -58,6 +60,7 @@ __all__ = [
     "Table",
     "Trajectory",
     "from_expressions",
+    "hold",
     "integrate",
     "resume",
     "simulate",
