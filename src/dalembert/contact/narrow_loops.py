@@ -11,6 +11,8 @@ The answer: rows of m.contacts, point half-way between the surfaces (3), unit no
 
 from __future__ import annotations
 
+import numpy as np
+
 from dalembert.contact.closed_loops import box_axes, box_edges, sphere_box, sphere_cylinder, two_segments
 from dalembert.contact.epa_loops import epa
 from dalembert.contact.field_contact_loops import on_heightfield
@@ -62,6 +64,20 @@ def two_boxes(one, two, H, m, size, margin):
 
 
 @reordered_inner
+def touch(one, two, m):
+    """Write an answer for cores that touch and whose difference has no volume, along the line of their origins."""
+    x, y, z = two.p[0] - one.p[0], two.p[1] - one.p[1], two.p[2] - one.p[2]
+    s = np.sqrt(x * x + y * y + z * z)
+    if s > 0.0:
+        m.n[0], m.n[1], m.n[2] = x / s, y / s, z / s
+    else:
+        m.n[0], m.n[1], m.n[2] = 0.0, 0.0, 1.0
+    for c in range(3):
+        m.a[c], m.b[c] = m.simplex[0, 3 + c], m.simplex[0, 6 + c]
+    m.distance = 0.0
+
+
+@reordered_inner
 def nearest_points(one, two, H, m, size, margin):
     """Write nearest points of the cores, normal and distance; return whether the shapes are within the margin."""
     k1, k2 = one.kind, two.kind
@@ -79,10 +95,9 @@ def nearest_points(one, two, H, m, size, margin):
         if hit < 0:
             return False
         if hit > 0:
-            ready = epa(one, two, H, m, hit, size)
-            for c in range(3):
-                m.v[c] = -m.n[c] if ready else 0.0
-            return ready
+            if not epa(one, two, H, m, hit, size):
+                touch(one, two, m)
+            m.v[0] = m.v[1] = m.v[2] = 0.0  # a simplex of near points would be a flat polytope to begin with
     return m.distance <= margin + r
 
 
