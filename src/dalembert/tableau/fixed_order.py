@@ -83,7 +83,7 @@ def spectral_radius(order: int, z: complex) -> float:
 
 def stability_sector(order: int) -> float:
     """Return the angle of A(alpha)-stability in degrees: 90 for orders 1 and 2, 17.8 for order 6."""
-    z = stability_boundary(order, 100_001)
+    z: Any = stability_boundary(order, 100_001)
     left = z[(z.real < -LEFT)]
     if not len(left):
         return 90.0

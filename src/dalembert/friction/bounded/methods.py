@@ -304,7 +304,8 @@ def sweeps(
 
     R = np.flatnonzero(problem.rest)
     x = np.zeros(R.size) if warm is None else np.asarray(warm, dtype=float)[R].copy()
-    _, done = solve_by_sweeps(*_contacts_at_rest(problem, R), x, scheme, sweeps, relaxation, AIM)
+    contacts = _contacts_at_rest(problem, R)
+    _, done = solve_by_sweeps(*contacts, r=x, scheme=scheme, sweeps=sweeps, relaxation=relaxation, aim=AIM)
     T = problem.forces_in_motion.copy()
     T[R] = x
     return MethodForces(T, done)
