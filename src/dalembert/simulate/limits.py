@@ -144,6 +144,13 @@ second and falls no more."""
 STANDSTILL_WAY = 1e-3
 """Added to the way of a step, metres or radians: next to a standstill rounding of q counts, not that of the way."""
 
+PATIENCE = 5.0
+"""Seconds of a watch after which a run is asked whether it gets anywhere; passages of a singular configuration take one."""
+
+LONGEST_REST, TINY_STEPS = 4 * 3600.0, 1e-9
+"""Seconds that the rest of a run may take at its present pace where most of its steps are rejected, or are shorter than
+the second part of its duration: a billion of them."""
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Constraints: which states are on the manifold, which rows depend on others.
 

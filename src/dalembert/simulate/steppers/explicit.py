@@ -30,6 +30,7 @@ from dalembert.simulate.steppers.explicit_loops import (
     begin_at,
 )
 from dalembert.simulate.steppers.inside_loops import UNRESOLVED, nodes_for
+from dalembert.simulate.steppers.progress import CAUSES, Progress
 from dalembert.types import Array
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -127,6 +128,7 @@ class Explicit:
         if session.settings.method == "rk4" and session.settings.step is None:
             raise ModelError('method="rk4" takes steps of one size: give step=')
         self.session, self.m = session, session.system
+        self.progress = Progress(session.settings.start, session.settings.end)
         self.rank = rank_of(session)
         self.codes = Codes(self.m, session.controller, session.event_function, self.rank)
         self.callbacks = Callbacks(self.codes, session.event_callables)
@@ -170,6 +172,7 @@ class Explicit:
         else:
             self._restore(s.checkpoint)  # type: ignore[arg-type]
         ends = [*s.stops, s.settings.end]
+        self.progress.begin(float(self.clock[at.T]), int(self.counts[at.STEPS]), int(self.counts[at.REJECTED]))
         try:
             for stop in [end for end in ends if end > self.clock[at.T]]:
                 if fresh or self.clock[at.STOP] != stop:
@@ -240,10 +243,23 @@ class Explicit:
             pass_events(self)
         elif code in (NON_FINITE, at.STUCK, DECLINED, CALLBACK, OFF):
             self._give_up(code)
+        else:
+            self._ask_progress()
         if self.session.on_step is not None and self.session.status == "completed":
             self.session.on_step(float(self.clock[at.T]), self.now.q.copy(), self.now.v.copy())
         if self.counts[at.SAMPLES] >= BLOCK - 1 or time.monotonic() - self.flushed > SECONDS:
             self._flush()
+
+    def _ask_progress(self) -> None:
+        """End a run whose steps fail or collapse and that would go on for hours, with the likely cause."""
+        from dalembert.simulate.steppers.singularities import near_singular
+
+        t, counts = float(self.clock[at.T]), self.counts
+        said = self.progress.lost(t, int(counts[at.STEPS]), int(counts[at.REJECTED]))
+        if said:
+            near = f"A singular configuration is near, where rows become dependent (distance {self.distance():.1e})"
+            cause = near if near_singular(self) else CAUSES
+            self.session.stop("stopped", f"at t = {t:.9g} s, with a step of {self.clock[at.H]:.3g} s: {said}. {cause}")
 
     def _rescue(self, code: int, arguments: tuple[Any, ...]) -> int:
         """Go on where the loop did not: by a step across a singular configuration, or by states solved with `KKT`."""
