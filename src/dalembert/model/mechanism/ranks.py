@@ -18,7 +18,7 @@ tilt stays. So many singular values that fade are zeros, and put nothing in doub
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -73,6 +73,10 @@ the root of rounding, at which Newton's steps end next to a singular configurati
 LINEAR = (FAR / NEAR) ** 1.5
 """Growth from the first way to the second between that of a row that fades, linear, and that of a gap, quadratic."""
 
+LIGHT = 1e-8
+"""Part of the largest energy of a motion by one radian, or by the mechanism's size, that every coordinate has at least
+where ranks are looked at: a foot of 1e-15 kg makes rows across its leg longer by the root of that, not dependent."""
+
 WAYS = 3
 """Random motions along which rows may fade."""
 
@@ -108,6 +112,8 @@ class GenericRank:
     singular
         Whether rows fade at every configuration that was looked at: elsewhere, as on another branch of a mechanism
         whose neutral configuration is flat, the rank may be larger.
+    levers : (nv,)
+        One radian, or the mechanism's size, by velocity.
     """
 
     rank: int
@@ -123,10 +129,15 @@ class GenericRank:
     idle: Array
     doubt: str = ""
     singular: bool = False
+    levers: Array = field(default_factory=lambda: np.ones(1))
 
     def moving(self, A: Array) -> Array:
         """Return the rows A (..., m, n), zero where they move nothing within the model's digits."""
         return np.where(self.idle[:, None], 0.0, A) if self.idle.any() else A
+
+    def measured(self, M: Array) -> Array:
+        """Return the mass matrices (N, n, n) in which distances from singular configurations are measured."""
+        return M if self.weights.any() else even(M, self.levers)
 
     @property
     def redundant(self) -> bool:
@@ -175,9 +186,9 @@ def fitting_rank(mechanism: Mechanism, q: Any, t: float = 0.0) -> GenericRank:
     """Return the mechanism's rank where it fits a configuration; that around it on another part of the manifold.
 
     A loop may have configurations that no motion leads to from the others, rigid ones among them, with a rank of their
-    own.
+    own. Rows that move with time keep the rank that they have at t = 0, as long as it fits: none is surveyed for each t.
     """
-    rank = mechanism.generic_rank(None, t)
+    rank = mechanism.generic_rank(None, 0.0)
     q = np.asarray(q, dtype=float)
     if not (rank.rows and np.isfinite(q).all()):
         return rank
@@ -288,7 +299,7 @@ def distances(rank: GenericRank, M: Array, A: Array) -> Array:
 
     if not rank.rank:
         return np.ones(len(A))
-    s = metric_spectra(A, M, rank.scales)
+    s = metric_spectra(A, rank.measured(M), rank.scales)
     return np.divide(s[:, rank.rank - 1], s[:, 0], out=np.zeros(len(A)), where=s[:, 0] > 0.0)
 
 
@@ -299,7 +310,7 @@ def fits(mechanism: Mechanism, rank: GenericRank, q: Array, t: Array, M: Array, 
     """
     from dalembert.kkt.rows import metric_spectra
 
-    s = metric_spectra(A, M, rank.scales)
+    s = metric_spectra(A, rank.measured(M), rank.scales)
     if not rank.rank < s.shape[1]:
         return np.ones(len(A), dtype=bool)
     gap = largest_residual(mechanism, q, t)
@@ -402,11 +413,16 @@ class RankSurvey:
             )
         return np.atleast_2d(self.m.mass_matrix(q, self.t)), A
 
+    def metric(self, M: Array, A: Array) -> Array:
+        """Return the definite matrix that measures motions."""
+        massive = definite(M, A) is M
+        self.definite &= massive
+        return even(M, self.m.velocity_sizes) if massive else definite(magnitude(M), A)
+
     def rows(self, q: Array) -> tuple[Array, Array]:
         """Return L and A L^-T."""
         M, A = self.matrices(q)
-        self.definite &= definite(M, A) is M
-        L = np.linalg.cholesky(definite(magnitude(M), A))
+        L = np.linalg.cholesky(self.metric(M, A))
         return L, solve_triangular(L, A.T, lower=True).T
 
     def residual(self, q: Array) -> Array:
@@ -463,8 +479,9 @@ class RankSurvey:
         from dalembert.kkt.rows import row_structure
 
         M, A = self.matrices(q)
-        self.definite &= definite(M, A) is M
-        chosen = slice(None) if rows is None else rows
+        massive = definite(M, A) is M
+        self.definite &= massive
+        chosen, M = slice(None) if rows is None else rows, even(M, self.m.velocity_sizes) if massive else M
         return row_structure(A[chosen], M, tolerance, rank=rank, scales=self.scales[chosen])
 
     def spectrum(self, q: Array, rows: Array | None = None) -> Array:
@@ -525,7 +542,7 @@ class RankSurvey:
             rows = self.known.idle & (idle.rows | idle.doubtful)
             doubt = doubt or (self.known.doubt if self.known.rank == here.rank else "")
         decided = (here.rank, positions, m, here.kept, here.dropped, self.scales, self.sizes, count, gap, weights)
-        return GenericRank(*decided, rows, doubt, bool(here.faded))
+        return GenericRank(*decided, rows, doubt, bool(here.faded), self.m.velocity_sizes)
 
     def from_afar(self) -> list[tuple[Array, float]]:
         """Return configurations closed from random ones by damped steps, with their residuals."""
@@ -610,6 +627,13 @@ def definite(M: Array, A: Array) -> Array:
         return M
     weights = row_weights(M, A)
     return M + A.T @ (weights[:, None] * A) + (NEARLY_MASSLESS * np.diag(M).max(initial=0.0) or 1.0) * np.eye(len(M))
+
+
+def even(M: Array, levers: Array) -> Array:
+    """Return M, or a batch (N, n, n), with a part `LIGHT` of its largest energy on all velocities of the sizes (n,)."""
+    energies = np.abs(np.diagonal(M, axis1=-2, axis2=-1)) * levers**2
+    heavy = energies.max(axis=-1, initial=0.0)
+    return M + LIGHT * heavy[..., None, None] * np.diag(levers**-2.0)
 
 
 def magnitude(M: Array) -> Array:
