@@ -1,4 +1,4 @@
-"""Limbs that weigh next to nothing: rows across a light leg are long in the metric of the mass, and no less independent.
+"""Limbs that weigh next to nothing: rows across a light leg are long in the metric of mass, and no less independent.
 
 Garcia's simplest walker (M. Garcia et al., J. Biomech. Eng. 120 (1998) 281-288): a hip of 1 kg on two legs of 1 m with
 feet of beta kg. Its motion has a limit as beta vanishes, from which it is off by the order of beta.

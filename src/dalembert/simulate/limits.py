@@ -145,7 +145,7 @@ STANDSTILL_WAY = 1e-3
 """Added to the way of a step, metres or radians: next to a standstill rounding of q counts, not that of the way."""
 
 PATIENCE = 5.0
-"""Seconds of a watch after which a run is asked whether it gets anywhere; passages of a singular configuration take one."""
+"""Seconds after which a run is asked whether it gets anywhere; a passage of a singular configuration takes one."""
 
 LONGEST_REST, TINY_STEPS = 4 * 3600.0, 1e-9
 """Seconds that the rest of a run may take at its present pace where most of its steps are rejected, or are shorter than

@@ -73,7 +73,7 @@ the root of rounding, at which Newton's steps end next to a singular configurati
 LINEAR = (FAR / NEAR) ** 1.5
 """Growth from the first way to the second between that of a row that fades, linear, and that of a gap, quadratic."""
 
-LIGHT = 1e-8
+LIGHT = 1e-10
 """Part of the largest energy of a motion by one radian, or by the mechanism's size, that every coordinate has at least
 where ranks are looked at: a foot of 1e-15 kg makes rows across its leg longer by the root of that, not dependent."""
 
@@ -186,7 +186,7 @@ def fitting_rank(mechanism: Mechanism, q: Any, t: float = 0.0) -> GenericRank:
     """Return the mechanism's rank where it fits a configuration; that around it on another part of the manifold.
 
     A loop may have configurations that no motion leads to from the others, rigid ones among them, with a rank of their
-    own. Rows that move with time keep the rank that they have at t = 0, as long as it fits: none is surveyed for each t.
+    own. Rows that move with time keep the rank that they have at t = 0 as long as it fits: no survey for each t.
     """
     rank = mechanism.generic_rank(None, 0.0)
     q = np.asarray(q, dtype=float)
@@ -390,6 +390,11 @@ class Independent(NamedTuple):
     dropped: float
     faded: int
 
+    @property
+    def clarity(self) -> tuple[int, float]:
+        """The rank, and the gap between what is kept and what is dropped: rounding is as good as zero."""
+        return self.rank, self.kept / max(self.dropped, ROUNDING)
+
 
 class RankSurvey:
     """Rows of a mechanism in the metric of its mass, and the way onto its constraints."""
@@ -527,10 +532,10 @@ class RankSurvey:
         places = [first, *self.around(first[0])] if first[1] <= limit else [first]
         found = [(self.judged(*place), *place) for place in places if place[1] <= limit]
         count = len(found) if first[1] <= limit else 0
-        best = max(found or [(self.judged(*first), *first)], key=lambda here: here[0][:3])
+        best = max(found or [(self.judged(*first), *first)], key=lambda here: here[0].clarity)
         if best[0].faded and self.known is None:
             found += [(self.judged(*place), *place) for place in self.from_afar() if place[1] <= limit]
-            best = max(found or [best], key=lambda here: here[0][:3])
+            best = max(found or [best], key=lambda here: here[0].clarity)
         closed = [(place, gap) for _, place, gap in found] or [first]
         positions = max(self.judged(place, gap, self.holonomic).rank for place, gap in closed)
         weights = np.zeros(m) if self.definite else row_weights(*self.matrices(first[0]))

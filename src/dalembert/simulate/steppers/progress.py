@@ -39,7 +39,7 @@ class Progress:
 
 
 CAUSES = (
-    "Forces that jump or chatter, noise in a function, or a tolerance below its rounding: declare jumps by breaks=, give "
-    'friction as friction, or take wider tolerances or method="bdf"'
+    "Forces that jump or chatter, noise in a function, or a tolerance below its rounding: declare jumps by breaks=, "
+    'give friction as friction, or take wider tolerances or method="bdf"'
 )
 """What makes steps fail or collapse where no singular configuration is near."""
