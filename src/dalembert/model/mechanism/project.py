@@ -142,7 +142,7 @@ def of_samples(mechanism: Mechanism, some: Any) -> Mechanism:
     return replace(mechanism, values=values[some]) if np.ndim(values) == 2 else mechanism
 
 
-def largest_residual(mechanism: Mechanism, q: Array, t: float) -> Array:
+def largest_residual(mechanism: Mechanism, q: Array, t: float | Array) -> Array:
     """Return the largest residual of every configuration, as a part of its size."""
     return np.abs(mechanism.constraint(q, t) / residual_sizes(mechanism)).max(axis=-1, initial=0.0)
 
