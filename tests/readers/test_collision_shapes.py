@@ -106,6 +106,18 @@ def test_sdf(tmp_path):
     np.testing.assert_allclose(shape.placement.position, (0, 0, 0.5))
 
 
+def test_bad_laws_are_said_with_their_line(tmp_path):
+    (tmp_path / "m.sdf").write_text(SDF.replace("0x02", "9z"))
+    m = da.load(tmp_path / "m.sdf")
+    assert not m.collision_shapes
+    assert any("'9z' is not a bit mask" in note for note in m.notes)
+    pytest.importorskip("mujoco")
+    (tmp_path / "m.obj").write_text(TETRAHEDRON)
+    (tmp_path / "m.xml").write_text(MJCF.replace("{lost}", "").replace('friction="0.05"', 'friction="e"'))
+    with pytest.raises(da.ModelError, match="friction"):
+        da.load(tmp_path / "m.xml")
+
+
 MJCF = """<mujoco><option/><asset><mesh name="t" vertex="0 0 0 1 0 0 0 1 0 0 0 1"/>
 <mesh name="f" file="m.obj" scale="2 2 2"/>
 <mesh name="lost" file="lost.stl"/></asset>

@@ -114,9 +114,12 @@ def _add_poses(draft: Draft, path: Path) -> None:
     """Add the poses of the SRDF file beside a URDF file; one that cannot be read is a note."""
     try:
         draft.poses |= read_poses(path)
-        draft.contact_rules += read_rules(path)
     except (ModelError, OSError) as error:
         draft.notes.append(f"poses are left out: {shortened(str(error), 300)}")
+    try:
+        draft.contact_rules += read_rules(path)
+    except (ModelError, OSError) as error:
+        draft.notes.append(f"rules on pairs that never touch are left out: {shortened(str(error), 300)}")
 
 
 def _built(draft: Draft, kind: str, base: str, passive: bool | str, allow_unphysical: bool, strict: bool) -> Mechanism:

@@ -44,8 +44,8 @@ def hold(
     from dalembert.tree.traces import traced
 
     q = robot.manifold.configuration(robot.pose() if q is None else q)
-    gains = [_by_joint(robot, values, word) for values, word in ((kp, "kp"), (kd, "kd"))]
-    joints = tuple(_held(robot, joint, *(gain[joint.name] for gain in gains), q) for joint in robot.joints)
+    stiffness, damping = _by_joint(robot, kp, "kp"), _by_joint(robot, kd, "kd")
+    joints = tuple(_held(robot, joint, stiffness[joint.name], damping[joint.name], q) for joint in robot.joints)
     springs = replace(
         robot, joints=joints, springs=(), tendons=(), loops=(), couplings=(), constraints=(), passive=True
     )

@@ -16,7 +16,7 @@ from dalembert.model.mechanism.parts import ContactRule
 from dalembert.readers.draft import Draft
 from dalembert.readers.files import LARGEST, Folders
 from dalembert.readers.visuals import note_missing
-from dalembert.readers.xml_tree import XmlElement, read_xml, shortened
+from dalembert.readers.xml_tree import XmlElement, numbers, read_xml, shortened
 
 # ----------------------------------------------------------------------------------------------------------------------
 # MJCF before MuJoCo sees it: includes put in, what has nothing to do with dynamics taken out, sizes limited.
@@ -162,8 +162,8 @@ class Flat:
             elif child.tag in ("exclude", "pair"):
                 words = ("body1", "body2") if child.tag == "exclude" else ("geom1", "geom2")
                 one, other = (child.attributes.get(word, "").strip() for word in words)
-                mu = child.attributes.get("friction", "").split()
-                friction = float(mu[0]) if child.tag == "pair" and mu and re.fullmatch(r"[\d.eE+-]+", mu[0]) else None
+                mu = child.attributes.get("friction", "") if child.tag == "pair" else ""
+                friction = max(numbers(child, mu.split()[0], 1, "friction")[0], 0.0) if mu.split() else None
                 self.draft.contact_rules.append(
                     ContactRule(one, other, child.tag == "pair", friction, f"<{child.tag}>", child.source)
                 )

@@ -229,7 +229,7 @@ class CompiledModel:
         """Add a geom that collides by its bits, or that a <pair> names."""
         if not (geom.contype or geom.conaffinity or name in asked):
             return
-        friction = 0.0 if geom.condim == 1 else geom.friction
+        friction = 0.0 if geom.condim == 1 else max(geom.friction, 0.0)
         self.draft.collision_shapes.append(
             CollisionShape(
                 name, body, kind, size, X, geom.file, geom.points, friction, None, geom.contype, geom.conaffinity,

@@ -465,7 +465,7 @@ def _collision(
         elif item.tag == "restitution_coefficient":
             law["restitution"] = min(max(numbers(item, item.text, 1, "restitution_coefficient")[0], 0.0), 1.0)
         elif item.tag == "collide_bitmask":
-            bits = int(item.text.strip(), 0) if item.text.strip()[:1].isdigit() else 0xFFFF
+            bits = _bits(item)
             law |= {"group": bits, "mask": bits}
     shape = next(iter(element.required("geometry").children), None)
     reference = text_of(shape, "uri") if shape is not None and shape.tag == "mesh" else ""
@@ -475,6 +475,14 @@ def _collision(
         )
         for visual in _visual(body, element, place, link, scope, folders)
     ]
+
+
+def _bits(element: XmlElement) -> int:
+    """Return the number of a bit mask, decimal or hexadecimal."""
+    try:
+        return int(element.text.strip()[:20], 0) & 0xFFFFFFFF
+    except ValueError:
+        raise element.error(f"{shortened(element.text)!r} is not a bit mask such as 0x01") from None
 
 
 def _turned_to(normal: tuple[float, ...]) -> Placement:

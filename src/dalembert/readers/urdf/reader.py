@@ -130,7 +130,7 @@ def _visual(body: str, element: XmlElement, materials: dict[str, XmlElement], fo
 def _collision(body: str, element: XmlElement, folders: Folders) -> list[CollisionShape]:
     """Return the shape of a <collision>; URDF has no law of contact, Drake's property of friction is read."""
     mu = [item for item in element.walk() if item.tag in ("drake:mu_static", "drake:mu_dynamic")]
-    law = {"friction": number_attribute(mu[0], "value")} if mu else {}
+    law = {"friction": max(number_attribute(mu[0], "value"), 0.0)} if mu else {}
     name, shape = element.attributes.get("name", "").strip(), element.required("geometry").children
     return [
         with_mesh(

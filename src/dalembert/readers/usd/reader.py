@@ -191,7 +191,7 @@ class _Reading:
         )
         self.draft.collision_shapes.append(shape)
 
-    def _law(self, prim: Any) -> dict[str, float]:
+    def _law(self, prim: Any) -> dict[str, Any]:
         """Return friction and restitution of the physics material that is bound to a shape."""
         bound = self.pxr.UsdShade.MaterialBindingAPI(prim).ComputeBoundMaterial("physics")[0]
         if not bound or not bound.GetPrim().HasAPI(self.pxr.UsdPhysics.MaterialAPI):
