@@ -202,6 +202,10 @@ def __dir__() -> list[str]:
 class _Package(ModuleType):
     """The package; importing the rooms `dalembert.simulate` and `dalembert.ensemble` does not hide their functions."""
 
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Go to other processes by name, as modules do: a function of a notebook that says `da.` goes with it."""
+        return import_module, (self.__name__,)
+
     def __setattr__(self, name: str, value: Any) -> None:
         if name not in _FUNCTIONS or not isinstance(value, ModuleType):
             super().__setattr__(name, value)

@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
 from dataclasses import replace
+from multiprocessing import get_context
 from pathlib import Path
 
 import numpy as np
@@ -264,3 +265,21 @@ def test_what_cannot_go_on_is_told_in_words(tmp_path):
     workers.close()
     with pytest.raises(da.ModelError, match="no executor"):
         workers_of(object())
+
+
+def test_a_function_of_a_notebook_that_says_da_goes_to_processes():
+    """The package itself is pickled by name, and a function that is defined nowhere but here goes with it."""
+    cloudpickle = pytest.importorskip("cloudpickle")
+    assert cloudpickle.loads(cloudpickle.dumps(da)) is da
+    names = {"da": da}
+    exec("def run(x):\n    return float(da.KKT([[2.0]]).solve([x]).acceleration[0])", names)
+    names["run"].__module__ = "__main__"
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        answer = pool.submit(_sent, cloudpickle.dumps(names["run"]), 3.0).result()
+    assert answer == pytest.approx(1.5)
+
+
+def _sent(function: bytes, x: float) -> float:
+    import cloudpickle
+
+    return cloudpickle.loads(function)(x)

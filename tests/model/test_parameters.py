@@ -168,6 +168,14 @@ def test_names_of_parameters_are_checked():
         model.with_parameters("mass:load").compile("joint_forces")
 
 
+@pytest.mark.parametrize("name", ["damping:shoulder", "armature:shoulder", "damping:rope"])
+def test_numbers_that_make_energy_are_no_values(name):
+    numbers = crane().with_parameters(name)
+    for used in (numbers.at, numbers.bind):
+        with pytest.raises(ModelError, match=f"{name} = -1: it must not be negative"):
+            used({name: -1.0})
+
+
 def test_bound_mechanisms_share_kernels_and_run_as_those_built_anew():
     """Runs with other masses and dampers compile nothing further; a mechanism changed afterwards has its own code."""
     b = da.Builder("pendulum")

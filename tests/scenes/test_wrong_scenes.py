@@ -36,6 +36,14 @@ duration = 0.5
 WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     # name: (what stands in the file, what is written instead, words of the message)
     "a comma in a number": ("restitution = 0.5", "restitution = 0,5", (":16:", "written with a point")),
+    "a file among the options": (
+        "duration = 0.5",
+        'duration = 0.5\noptions = { file = "/tmp/elsewhere.nc" }',
+        (":23:", "has no key 'file'"),
+    ),
+    "a system among the options": ("duration = 0.5", "duration = 0.5\noptions = { system = 3 }", ("no key 'system'",)),
+    "another duration": ("duration = 0.5", "duration = 0.5\noptions = { duration = 9 }", ("no key 'duration'",)),
+    "an expression without end": ("restitution = 0.5", f'restitution = "{"1+" * 100_000}1"', ("is above the limit",)),
     "a text without quotes": ('kind = "prismatic"', "kind = prismatic", (":10:", "texts in quotes")),
     "a table twice": ("[simulate]", "[start.q]\n[simulate]", (":21:", "is there already")),
     "an axis of two numbers": ("axis = [0, 0, 1]", "axis = [0, 1]", (":12:", "three finite numbers")),
@@ -285,3 +293,69 @@ def test_bodies_that_stand_still_are_no_run(tmp_path, capsys):
     assert code == 2
     assert "nothing can move" in err
     assert "[[joint]]" in err
+
+
+def test_more_parameters_than_a_scene_has_are_refused(tmp_path):
+    file = tmp_path / "many.toml"
+    names = "".join(f'p{k} = "p{k - 1} + 1"\n' for k in range(1, 20_000))
+    file.write_text(
+        BALL.replace("parameters = { radius = 0.1 }\n", "") + f"[parameters]\nradius = 0.1\np0 = 0\n{names}"
+    )
+    with pytest.raises(da.ModelError, match="20001 parameters are above the limit"):
+        _ = da.scene(file).parameters
+
+
+def test_options_of_scenes_are_those_of_methods():
+    """Every option of a method has its key, but what goes on to others; nothing else has one."""
+    from inspect import signature
+
+    from dalembert.scenes.keys import OptionsTable
+    from dalembert.simulate.time_methods import METHODS
+
+    words = {"event_tolerance", "form", "release", "slack", "associated"}
+    for method in METHODS.values():
+        words |= {
+            name
+            for name, p in signature(method.load()).parameters.items()
+            if name != "session" and p.kind is not p.VAR_KEYWORD
+        }
+    assert set(OptionsTable.__struct_fields__) == words
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["sweep", "SCENE", "--over", "radius=normal(0.1,0.01)", "--runs", "-3"], "runs=-3: at least one"),
+        (["sweep", "SCENE", "--over", "radius=normal(0.1,0.01)", "--runs", "0"], "runs=0: at least one"),
+        (["sweep", "SCENE", "--over", "radius=normal(0.1,0.01)", "--runs", "2", "--seed", "-1"], "seed=-1 must not"),
+        (["sweep", "SCENE", "--over", "radius=normal(0.1,0.01)", "--runs", "9" * 5000], "more than 18 digits"),
+        (["sweep", "SCENE", "--over", "radius=0:1:1000000000"], "above the limit"),
+        (["sweep", "SCENE", "--over", f"radius=0:1:{'9' * 5000}"], "above the limit"),
+        (["check", "SCENE", "--samples", "-3"], "--samples -3"),
+        (["check", "SCENE", "--seed", "-3"], "--seed -3"),
+        (["bench", "SCENE", "--batch", "0"], "--batch 0"),
+        (["warm", "--to", "FILE/loops"], "cannot be written"),
+        (["warm", "--to", "~nosuchuser/loops"], "cannot be written"),
+        (["warm", "--shipped", "FILE/loops"], "cannot be written"),
+    ],
+)
+def test_numbers_and_places_that_no_command_takes(words, said, tmp_path, capsys):
+    """An answer in one short sentence, before any work, exit code 2."""
+    scene, file = tmp_path / "ball.toml", tmp_path / "file"
+    scene.write_text(BALL)
+    file.write_text("")
+    with pytest.raises(SystemExit) as end:
+        main([word.replace("SCENE", str(scene)).replace("FILE", str(file)) for word in words])
+    told = capsys.readouterr().err
+    assert end.value.code == 2
+    assert said in told
+    assert len(told) < 500
+    assert "Traceback" not in told
+
+
+def test_a_cache_in_the_home_of_nobody_is_said(monkeypatch, capsys):
+    monkeypatch.setenv("DALEMBERT_CACHE", "~nosuchuser/kernels")
+    with pytest.raises(SystemExit) as end:
+        main(["cache"])
+    assert end.value.code == 2
+    assert "DALEMBERT_CACHE='~nosuchuser/kernels' names no folder" in capsys.readouterr().err

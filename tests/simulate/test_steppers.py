@@ -323,3 +323,10 @@ def test_tables_are_those_of_scipy(name):
     assert len(tables) >= 5
     for table in tables:
         assert (getattr(ours, table) == getattr(theirs, table)).all(), table
+
+
+@pytest.mark.parametrize("options", [{"step": 1e-15}, {"max_step": 1e-15}, {"step": 1e-15, "every": 0.1}])
+@pytest.mark.parametrize("method", ["rk4", "dop853"])
+def test_steps_without_end_are_refused(method, options):
+    with pytest.raises(da.ModelError, match=r"1e\+15 steps in 1 s"):
+        da.simulate(stiff_arm(), 1.0, method=method, **options)

@@ -552,3 +552,14 @@ def test_files_of_runs_keep_visuals():
     b.visual("a", "capsule", (0.1, 1.0), rpy=(0, 1, 0), color=(1, 0, 0, 0.5))
     m = b.build("floating")
     assert from_text(as_text(m)).visuals == m.visuals
+
+
+def test_a_run_that_was_killed_before_its_first_samples_is_told_in_words(tmp_path):
+    """HDF5 writes its first 48 bytes alone; what a dead process leaves then holds nothing."""
+    h5py = pytest.importorskip("h5py")
+    path, early = tmp_path / "run.h5", tmp_path / "early.h5"
+    h5py.File(path, "w", libver="latest").close()
+    early.write_bytes(path.read_bytes()[:48])
+    for read in (da.resume, da.Trajectory.load):
+        with pytest.raises(da.ModelError, match="killed before the first samples"):
+            read(early)

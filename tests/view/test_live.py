@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import socket
 import sys
 import time
 
@@ -15,14 +17,20 @@ from dalembert.view.live import triangles
 from tests.view.test_picture import four_bar
 
 TOKEN = "secret-token"
+KEPT = hashlib.sha256(TOKEN.encode()).hexdigest()
 
 
 @pytest.mark.parametrize(
     ("head", "passed"),
     [
-        (f"GET / HTTP/1.1\r\nHost: a:1\r\nCookie: x=1; dalembert_token={TOKEN}\r\n\r\n", True),
-        (f"GET / HTTP/1.1\r\nHost: a:1\r\nOrigin: http://a:1\r\nCookie: dalembert_token={TOKEN}\r\n\r\n", True),
-        (f"GET / HTTP/1.1\r\nHost: a:1\r\nOrigin: http://evil\r\nCookie: dalembert_token={TOKEN}\r\n\r\n", False),
+        (f"GET / HTTP/1.1\r\nHost: a:1\r\nCookie: x=1; dalembert_token={KEPT}\r\n\r\n", True),
+        (f"GET / HTTP/1.1\r\nHost: a:1\r\nOrigin: http://a:1\r\nCookie: dalembert_token={KEPT}\r\n\r\n", True),
+        (f"GET / HTTP/1.1\r\nHost: a:1\r\nOrigin: http://evil\r\nCookie: dalembert_token={KEPT}\r\n\r\n", False),
+        (f"GET / HTTP/1.1\r\nHost: a:1\r\nOrigin: null\r\nCookie: dalembert_token={KEPT}\r\n\r\n", False),
+        (f"GET / HTTP/1.1\r\nOrigin: http://a:1\r\nCookie: dalembert_token={KEPT}\r\n\r\n", False),
+        ("GET / HTTP/1.1\r\nHost: a:1\r\nCookie: dalembert_token=\u00fc\u00ff\r\n\r\n", False),
+        ("GET /?token=\u00fc%ff%C3 HTTP/1.1\r\nHost: \u00e4\r\n\r\n", False),
+        ("GET //[::1/?token=x HTTP/1.1\r\n\r\n", False),
         ("GET / HTTP/1.1\r\nHost: a:1\r\nCookie: dalembert_token=wrong\r\n\r\n", False),
         ("GET /?token=wrong HTTP/1.1\r\nHost: a:1\r\n\r\n", False),
         ("GET / HTTP/1.1\r\nHost: a:1\r\n\r\n", False),
@@ -37,9 +45,57 @@ def test_gate(head, passed):
         assert passed or answer.startswith(b"HTTP/1.1 403")
         welcome = gate.verdict(f"GET /?token={TOKEN} HTTP/1.1\r\n\r\n".encode())
         assert b"303" in welcome
-        assert f"dalembert_token={TOKEN}; HttpOnly; SameSite=Strict".encode() in welcome
+        assert f"dalembert_token={KEPT}; HttpOnly; SameSite=Strict".encode() in welcome
     finally:
         gate.close()
+
+
+@pytest.mark.parametrize("token", ["a.b", "a&b=c", "a b", "Schlüssel", "a+b%20#?/", "\u65e5", "-_~"])
+def test_a_token_of_any_letters_opens(token):
+    gate = Gate("127.0.0.1", 0, 1, token)
+    try:
+        path = gate.url.partition(str(gate.port))[2]
+        assert path.isascii()
+        welcome = gate.verdict(f"GET {path} HTTP/1.1\r\nHost: a:1\r\n\r\n".encode()).decode()
+        cookie = welcome.partition("Set-Cookie: ")[2].partition(";")[0]
+        assert gate.verdict(f"GET / HTTP/1.1\r\nHost: a:1\r\nCookie: {cookie}\r\n\r\n".encode()) == b""
+        assert b"403" in gate.verdict(b"GET /?token=a HTTP/1.1\r\n\r\n")
+    finally:
+        gate.close()
+
+
+@pytest.mark.parametrize(
+    ("fields", "passed"),
+    [
+        ("Host: 127.0.0.1:PORT", True),
+        ("Host: localhost:PORT\r\nOrigin: http://localhost:PORT", True),
+        ("Host: [::1]:PORT", True),
+        ("Host: 127.0.0.1:PORT\r\nOrigin: http://evil", False),
+        ("Host: 127.0.0.1:PORT\r\nOrigin: http://127.0.0.1:1", False),
+        ("Host: 127.0.0.1:PORT\r\nOrigin: null", False),
+        ("Host: evil:PORT\r\nOrigin: http://evil:PORT", False),
+        ("Host: 127.0.0.1:PORT\r\nHost: evil", False),
+        ("Host: 127.0.0.1", False),
+        ("Accept: *", False),
+    ],
+)
+def test_a_local_viewer_answers_its_own_page_alone(fields, passed):
+    """A page of another site reaches neither the viewer nor, under a name of its own, its address."""
+    with socket.create_server(("127.0.0.1", 0)) as inner:
+        gate = Gate("127.0.0.1", 0, inner.getsockname()[1], local=True)
+        try:
+            head = f"GET / HTTP/1.1\r\nUpgrade: websocket\r\n{fields.replace('PORT', str(gate.port))}\r\n\r\n".encode()
+            assert (gate.verdict(head) == b"") == passed
+            with socket.create_connection(("127.0.0.1", gate.port), timeout=5.0) as browser:
+                browser.sendall(head)
+                if passed:
+                    with inner.accept()[0] as passed_on:
+                        assert passed_on.recv(len(head)) == head
+                else:
+                    assert browser.recv(100).startswith(b"HTTP/1.1 403")
+            assert "token" not in gate.url
+        finally:
+            gate.close()
 
 
 @pytest.mark.parametrize(

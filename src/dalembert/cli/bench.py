@@ -21,6 +21,9 @@ REQUESTS = ("forward", "inverse", "mass_matrix", "energy")
 SHORTEST = 0.1
 """Seconds that a measurement takes at least; the best of several is told."""
 
+MOST_BATCH = 1_000_000
+"""States of a batch: numbers beside it must fit into the memory."""
+
 REPEATS = 3
 
 
@@ -58,6 +61,8 @@ class Bench:
             raise ModelError(f"--batch {self.batch} must be at least 1")
         scene = scene_of(self.file, (), self.packages, self.base)
         m = scene.mechanism
+        if not 1 <= self.batch <= MOST_BATCH:
+            raise ModelError(f"--batch {self.batch}: states are at least one and at most {MOST_BATCH}")
         q, v = scene.start
         timings: dict[str, Any] = {}
         for name in REQUESTS:

@@ -322,6 +322,10 @@ def _finding(mechanism: Mechanism, place: str, q: np.ndarray) -> Finding:
 Words = tyro.conf.UseAppendAction[tuple[str, ...]]
 
 
+MOST_CONFIGURATIONS = 100_000
+"""Random configurations that are looked at."""
+
+
 @dataclass(frozen=True)
 class Check:
     """Diagnose a robot file (URDF, SDF, MJCF, USD), a scene, or a system given by its matrices (.toml, .json or .npz).
@@ -407,6 +411,11 @@ class Check:
         """Print the diagnosis (and the solution), and return the exit code."""
         writable(self.report, (".html",), "--report")
         kind = file_kind(self.file)
+        if not 0 <= self.samples <= MOST_CONFIGURATIONS or self.seed < 0:
+            raise ModelError(
+                f"--samples {self.samples} --seed {self.seed}: up to {MOST_CONFIGURATIONS} configurations, and a "
+                "seed that is not negative"
+            )
         if kind in ("run", "equations"):
             raise ModelError(f"{self.file} holds {'a stored run' if kind == 'run' else kind}: try dalembert "
                              f"{'view' if kind == 'run' else 'graph'}")  # fmt: skip

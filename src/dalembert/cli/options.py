@@ -14,12 +14,16 @@ from typing import Any, get_args
 import tyro
 from tyro.constructors import ConstructorRegistry, PrimitiveConstructorSpec, PrimitiveTypeInfo
 
+from dalembert.checks import shown
 from dalembert.errors import ModelError
 from dalembert.names import near_matches
 
 KINDS = {float: ("NUMBER", "a number"), int: ("INTEGER", "an integer"), str: ("WORD", "a word"),
          Path: ("FILE", "a file")}  # fmt: skip
 """Types of values: how help and messages call them."""
+
+MOST_DIGITS = 18
+"""Of an integer: what any count or seed fits into."""
 
 NOTHING = re.compile(r"\s*\(default:\s*(None|False)?\)")
 """What help says of an option that is off by default."""
@@ -56,10 +60,12 @@ def value_rules() -> ConstructorRegistry:
         name, noun = KINDS[kind]
 
         def read(words: list[str]) -> Any:
+            if kind is int and len(words[0]) > MOST_DIGITS:
+                raise ValueError(f"{shown(words[0])} has more than {MOST_DIGITS} digits")
             try:
                 return kind(words[0])
             except ValueError:
-                raise ValueError(f"{words[0]!r} is not {noun}") from None
+                raise ValueError(f"{shown(words[0])} is not {noun}") from None
 
         return PrimitiveConstructorSpec(
             1, name, read, lambda x: x is None or isinstance(x, kind | int if kind is float else kind),

@@ -12,7 +12,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from msgspec.structs import replace
 
-from dalembert.cli.options import blamed_on
+from dalembert.checks import shown
+from dalembert.cli.options import MOST_DIGITS, blamed_on
 from dalembert.errors import ModelError
 from dalembert.names import near_matches
 
@@ -212,14 +213,28 @@ def values_by_name(words: Sequence[str]) -> dict[str, Any]:
                 ranges[name.strip()] = getattr(distributions, drawn[1])(float(drawn[2]), float(drawn[3]))
             elif values.count(":") == 2:
                 start, stop, count = values.split(":")
+                refuse_too_many_values(text, count)
                 ranges[name.strip()] = np.linspace(float(start), float(stop), int(count)).tolist()
             else:
                 ranges[name.strip()] = [float(value) for value in values.split(",")]
+        except ModelError:
+            raise
         except ValueError:
             raise ModelError(
-                f"{text!r} is not name=values, as in length=0.3,0.4 or length=0.3:0.6:4 or length=normal(0.3,0.01)"
+                f"{shown(text)} is not name=values, as in length=0.3,0.4 or length=0.3:0.6:4 or length=normal(0.3,0.01)"
             ) from None
     return ranges
+
+
+def refuse_too_many_values(text: str, count: str) -> None:
+    """Refuse more equally spaced values than a sweep takes."""
+    from dalembert.scenes.sweep import MOST_VALUES
+
+    if len(count.strip()) > MOST_DIGITS or int(count) > MOST_VALUES:
+        raise ModelError(
+            f"--over {shown(text)}: {shown(count)} values are above the limit of {MOST_VALUES}; a distribution and "
+            "--runs take more"
+        )
 
 
 def writable(path: Path | None, endings: Sequence[str], what: str) -> None:

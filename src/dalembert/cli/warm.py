@@ -174,6 +174,9 @@ class Warm:
             raise ModelError("--to and --shipped exclude each other")
         if self.jobs < 1:
             raise ModelError(f"--jobs {self.jobs} must be at least 1")
+        for option, folder in (("--to", self.to), ("--shipped", self.shipped)):
+            if folder is not None:
+                refuse_unwritable(option, folder)
         unknown = [name for name in self.only if name not in ENTRIES]
         if unknown:
             raise ModelError(f"there is no entry {unknown[0]!r}; there are {', '.join(map(repr, ENTRIES))}")
@@ -247,6 +250,17 @@ class Warm:
             return {}
         root = self.to.expanduser().resolve()
         return {"DALEMBERT_LOOPS": str(root / "loops"), "DALEMBERT_CACHE": str(root / "kernels")}
+
+
+def refuse_unwritable(option: str, folder: Path) -> None:
+    """Refuse a folder that cannot be made or written, before anything is compiled."""
+    try:
+        place = folder.expanduser()
+        place.mkdir(parents=True, exist_ok=True)
+        with TemporaryFile(dir=place):
+            return
+    except (OSError, RuntimeError) as error:
+        raise ModelError(f"{option} {folder} cannot be written: {error}") from error
 
 
 class EntryRun(NamedTuple):

@@ -72,6 +72,10 @@ class Design:
     @classmethod
     def of(cls, kind: str, seed: int, runs: int | None, variables: Mapping[str, StudyInput]) -> Design:
         """Check a design; lists become the axes of a grid, whose size is the number of runs if none is given."""
+        if runs is not None and runs < 1:
+            raise ModelError(f"runs={runs!r}: at least one is needed")
+        if seed < 0:
+            raise ModelError(f"seed={seed!r} must not be negative")
         if kind not in DESIGNS:
             raise ModelError(
                 f"design={kind!r} is not one of {', '.join(map(repr, DESIGNS))}", near=near_matches(str(kind), DESIGNS)

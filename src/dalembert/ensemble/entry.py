@@ -333,11 +333,7 @@ def study_job(
 ) -> StudyJob:  # fmt: skip
     """Return the description of a study of any experiment."""
     count = None if runs is None else whole_number(runs, "runs")
-    if count is not None and count < 1:
-        raise ModelError(f"runs={runs!r}: at least one is needed")
-    if whole_number(seed, "seed") < 0:
-        raise ModelError(f"seed={seed!r} must not be negative")
-    points = Design.of(design, int(seed), count, variables)
+    points = Design.of(design, whole_number(seed, "seed"), count, variables)
     return StudyJob(experiment, points, keepers(keep), record_events=bool(record_events))
 
 

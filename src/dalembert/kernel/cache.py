@@ -140,7 +140,10 @@ def cache_folder() -> Path | None:
     if setting.strip().lower() in OFF:
         return None
     if setting:
-        return Path(setting).expanduser()
+        try:
+            return Path(setting).expanduser()
+        except RuntimeError as error:
+            raise ModelError(f"{VARIABLE}={setting!r} names no folder: {error}") from error
     return _user_folder() / "kernels"
 
 

@@ -30,6 +30,9 @@ CONSTANTS = {"pi": math.pi, "g": 9.81}
 LARGEST_TABLE = 32 * 2**20
 """Bytes of a CSV file."""
 
+MOST_PARAMETERS = 1000
+"""Parameters of a scene: one may be made of all above it."""
+
 # ----------------------------------------------------------------------------------------------------------------------
 # Numbers of a file: given, or made of parameters.
 
@@ -62,6 +65,8 @@ def parsed(text: str, names: Mapping[str, Any]) -> ca.SX:
 
 def parameter_values(numbers: Mapping[str, float | str]) -> dict[str, float]:
     """Return the value of every parameter; one may be made of those above it."""
+    if len(numbers) > MOST_PARAMETERS:
+        raise ModelError(f"{len(numbers)} parameters are above the limit of {MOST_PARAMETERS}")
     values: dict[str, float] = {}
     for name, value in numbers.items():
         if not is_name(name) or name == "t":

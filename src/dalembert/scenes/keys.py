@@ -208,6 +208,20 @@ class EventTable(SceneTable, frozen=True):
     terminal: bool = False
 
 
+class OptionsTable(SceneTable, frozen=True):
+    """Options of methods: all of them, none of which is a place or a system."""
+
+    impacts: str | None = None
+    stepper: str | None = None
+    resolver: str | None = None
+    sticking: str | list[str] | None = None
+    form: str | None = None
+    release: bool | None = None
+    slack: float | None = None
+    associated: bool | None = None
+    event_tolerance: float | None = None
+
+
 class SimulateTable(SceneTable, frozen=True):
     """[simulate]: the options of `da.simulate`."""
 
@@ -221,7 +235,7 @@ class SimulateTable(SceneTable, frozen=True):
     every: Number | None = None
     friction: bool = True
     massless: Literal["hold"] | None = None
-    options: dict[str, bool | int | float | str] = {}
+    options: OptionsTable = OptionsTable()
 
 
 class OutputTable(SceneTable, frozen=True):

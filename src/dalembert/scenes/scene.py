@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from msgspec.structs import asdict
 
 from dalembert.errors import DalembertError, ModelError, scene_words
 from dalembert.friction import Bounded, Dry, Hyperbolic, JointFriction, StaticKinetic, Stribeck, Tabulated
@@ -55,6 +56,9 @@ NO_PARAMETERS = (
 )
 """What a scene without parameters is told."""
 
+LONGEST_LINE = 100_000
+"""Characters of a line: an expression has no more than a fifth of them."""
+
 LARGEST = 8 * 2**20
 """Bytes of a scene file."""
 
@@ -82,8 +86,11 @@ def scene(path: str | Path, *, packages: Packages = None, **parameters: float) -
     elif file.suffix.lower() != ".toml":
         kind = "a folder" if file.is_dir() else file.suffix
         raise ModelError(f"{file}: a scene is a .toml file, not {kind}")
-    content = read_text(file, SceneFile, LARGEST)
-    chosen = Scene(file, content, read_file(file, LARGEST).decode(), packages)
+    data = read_file(file, LARGEST)
+    longest = max(map(len, data.splitlines()), default=0)
+    if longest > LONGEST_LINE:  # before anything is looked for in it
+        raise ModelError(f"a line of {longest} characters is above the limit of {LONGEST_LINE}", file)
+    chosen = Scene(file, read_text(file, SceneFile, LARGEST), data.decode(), packages)
     return chosen.with_parameters(**parameters) if parameters else chosen
 
 
@@ -508,7 +515,8 @@ class Scene:
             words = ("duration", "rtol", "atol", "step", "max_step", "every")
             numbers = {key: None if (x := getattr(table, key)) is None else self._number(x) for key in words}
             options = {"q": q, "v": v, "t": self._number(table.start), "method": table.method, **numbers}
-        options |= {"friction": table.friction, "massless": table.massless, **table.options}
+        options |= {"friction": table.friction, "massless": table.massless}
+        options |= {key: value for key, value in asdict(table.options).items() if value is not None}
         for key, value in (("force", self.force), ("contacts", self.contacts), ("events", self.events)):
             if value:
                 options[key] = value

@@ -25,6 +25,9 @@ if TYPE_CHECKING:
     from dalembert.ensemble.study import Study
     from dalembert.simulate.trajectory import Trajectory
 
+MOST_VALUES = 1_000_000
+"""Equally spaced values of one parameter."""
+
 MOST_ROWS = 100_000
 """Combinations of parameters that one table may have; a store takes more."""
 
@@ -155,8 +158,8 @@ def _in_file(table: RangeTable) -> StudyInput | Sequence[float]:
     assert table.start is not None
     assert table.stop is not None
     assert table.count is not None
-    if table.count < 1:
-        raise ModelError(f"count = {table.count} of a sweep must be at least 1")
+    if not 1 <= table.count <= MOST_VALUES:
+        raise ModelError(f"count = {table.count} of a sweep must be at least 1 and at most {MOST_VALUES}")
     return np.linspace(table.start, table.stop, table.count).tolist()
 
 

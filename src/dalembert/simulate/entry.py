@@ -11,6 +11,7 @@ import numpy as np
 
 from dalembert.checks import finite_vector, is_number
 from dalembert.errors import ModelError, UnsupportedError, advised
+from dalembert.kernel.blas_threads import one_blas_thread
 from dalembert.large.requests import too_long
 from dalembert.model.mechanism.project import CONTRADICTING, closest, residual_sizes
 from dalembert.model.named_state import configuration_of_names, default_start, is_mechanism, velocity_of_names
@@ -21,7 +22,7 @@ from dalembert.simulate.equations.controller import controller
 from dalembert.simulate.events.asked import watches
 from dalembert.simulate.ignored import FRICTION, NAMED, SHAPES, SIMPLIFIED, ignored_data, missing_effects
 from dalembert.simulate.limits import CONSISTENT, ON_MANIFOLD
-from dalembert.simulate.samples import checked_breaks, refuse_too_many
+from dalembert.simulate.samples import checked_breaks, refuse_too_many, refuse_too_many_steps
 from dalembert.simulate.session import RunSettings, Session, rank_of
 from dalembert.simulate.time_methods import FIRST_ORDER, METHODS, STUCK, choose, goes_by_steps, rubbing_contacts
 from dalembert.simulate.trajectory import Trajectory, trajectory_of
@@ -148,7 +149,8 @@ def simulate(
 
         if massless is not None:
             system, arguments["massless"] = _with_massless(system, massless), None
-        run = simulate_implicit(system, duration, q, v, arguments, dict(options))
+        with one_blas_thread():
+            run = simulate_implicit(system, duration, q, v, arguments, dict(options))
         return replace(run, given={"duration": duration, "q": q, "v": v} | arguments | options)
     if isinstance(contacts, str):
         contacts = arguments["contacts"] = _contacts_of_file(system, contacts)
@@ -302,6 +304,8 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
     if numbers["step"] is not None and numbers["step"] > largest and max_step is not None:
         raise ModelError(f"step={step!r} is longer than max_step={max_step!r}")
     refuse_too_many(numbers["duration"], numbers["every"])
+    for word, longest in (("step", numbers["step"]), ("max_step", None if max_step is None else largest)):
+        refuse_too_many_steps(numbers["duration"], word, longest, numbers["every"])
     if not (given["progress"] is None or isinstance(given["progress"], bool | np.bool_)):
         raise ModelError(f"progress={given['progress']!r} must be True, False or None")
     massless = given.get("massless")
@@ -396,7 +400,8 @@ def run_session(session: Session, file: Any = None, progress: bool | None = Fals
         session.progress = bar = ProgressBar(session.system.name, s.start, s.end, "s", asked=progress is not None)
     error: tuple[BaseException, float] | None = None
     try:
-        METHODS[session.settings.method].load()(session, **session.extra.get("options", {}))
+        with one_blas_thread():
+            METHODS[session.settings.method].load()(session, **session.extra.get("options", {}))
         _ask_rank(session)
         _ask_witness(session)
         _name_passages(session)

@@ -15,6 +15,10 @@ MOST_SAMPLES = 10**8
 """More samples than this are a mistake: they do not fit into the memory."""
 
 
+MOST_STEPS = 10**10
+"""More steps than this take hours at least, whatever the system."""
+
+
 @steady
 def point_inside(k, count):
     """Return where point k of `count` inside of a step lies, in parts of it: Chebyshev's points, ends left out."""
@@ -49,6 +53,16 @@ def refuse_too_many(duration: float, every: float | None) -> None:
     if every is not None and duration / every > MOST_SAMPLES:
         raise ModelError(
             f"every={every!r} asks for {duration / every:.2g} samples in {duration:g} s; take a larger one"
+        )
+
+
+def refuse_too_many_steps(duration: float, word: str, step: float | None, every: float | None) -> None:
+    """Refuse steps that no run comes to the end of, or that would not fit into the memory as samples."""
+    limit = MOST_SAMPLES if every is None else MOST_STEPS
+    if step is not None and duration / step > limit:
+        raise ModelError(
+            f"{word}={step!r} asks for {duration / step:.2g} steps in {duration:g} s, more than {limit:.0e}; take a "
+            "larger one"
         )
 
 

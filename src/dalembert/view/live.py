@@ -1,6 +1,7 @@
 """The live viewer: a mechanism in the browser with a slider for each joint, or a run that plays; by viser.
 
-It listens to this machine alone. For others `host=` puts a gate with a token in front (`gate.py`).
+It listens to this machine alone, behind a gate that turns pages of other sites away; for others `host=` asks for a
+token (`gate.py`).
 """
 
 from __future__ import annotations
@@ -86,12 +87,10 @@ class Live:
         self.q, self.message, self._lock, self._ended = self.scene.q[0].copy(), "", threading.RLock(), threading.Event()
         local = host in LOCAL
         with contextlib.redirect_stdout(io.StringIO()):  # its own lines name an address behind the gate
-            self.server = viser.ViserServer(
-                host="127.0.0.1", port=port if local else 0, label=self.mechanism.name, verbose=False
-            )
+            self.server = viser.ViserServer(host="127.0.0.1", port=0, label=self.mechanism.name, verbose=False)
         inner = self.server.get_port()
-        self.gate = None if local else Gate(host, port, inner, token)
-        self.url = f"http://127.0.0.1:{inner}" if self.gate is None else self.gate.url
+        self.gate = Gate("127.0.0.1" if local else host, port, inner, token, local=local)
+        self.url = self.gate.url
         self._build()
         self.draw(0, self.scene)
 
@@ -342,8 +341,7 @@ class Live:
     def close(self) -> None:
         """Close the viewer."""
         self._ended.set()
-        if self.gate is not None:
-            self.gate.close()
+        self.gate.close()
         self.server.stop()
 
     def __repr__(self) -> str:

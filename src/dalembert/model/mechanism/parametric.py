@@ -149,6 +149,10 @@ def single_joint(mechanism: Mechanism, part: str) -> Joint:
     return joint
 
 
+NOT_NEGATIVE = ("damping", "armature")
+"""Numbers of joints that make energy, or a motion without mass, below zero."""
+
+
 def _of_joint(word: str) -> ParameterKind:
     def value(mechanism: Mechanism, part: str) -> float:
         if not mechanism.passive and word != "armature":
@@ -159,6 +163,8 @@ def _of_joint(word: str) -> ParameterKind:
 
     def changed(mechanism: Mechanism, part: str, x: Array) -> Mechanism:
         number = float(x[0])
+        if word in NOT_NEGATIVE and not number >= 0.0:
+            raise ModelError(f"{word}:{part} = {number:g}: it must not be negative", subject=f"{word}:{part}")
         if any(spring.name == part for spring in mechanism.springs):
             springs = tuple(replace(s, **{word: number}) if s.name == part else s for s in mechanism.springs)
             return replace(mechanism, springs=springs)

@@ -321,6 +321,8 @@ def open_file(path: Path) -> Any:
         raise OSError("it is no HDF5 file")
     if len(head) < SUPERBLOCK or head[8] not in (2, 3) or head[9] != 8:
         raise OSError("it is cut off, or an HDF5 file that no run has made")
+    if path.stat().st_size <= SUPERBLOCK:
+        raise OSError("its writer was killed before the first samples were in it: there is nothing to go on from")
     if not head[STATUS] & OPEN_FOR_WRITING:
         return h5py().File(path, "r")
     return h5py().File(_Closed(path), "r")
