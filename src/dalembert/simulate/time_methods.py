@@ -59,6 +59,12 @@ def _fixed() -> Stepper:
     return run_fixed
 
 
+def _penalty() -> Stepper:
+    from dalembert.simulate.steppers.penalty import run_penalty
+
+    return run_penalty
+
+
 class TimeMethod(NamedTuple):
     """A way through time.
 
@@ -74,6 +80,8 @@ class TimeMethod(NamedTuple):
         Why it does not take contacts, where neither.
     inside
         Whether it has samples inside of its steps.
+    dampers
+        Whether it has dampers of its own, measured at the start: no run goes on from a sample.
     """
 
     load: Callable[[], Stepper]
@@ -81,6 +89,12 @@ class TimeMethod(NamedTuple):
     between_events: bool = False
     no_contacts: str = ""
     inside: bool = True
+    dampers: bool = False
+
+    @property
+    def continues(self) -> bool:
+        """Whether the motion after a sample is that of a run which starts there."""
+        return not (self.contacts or self.dampers)
 
 
 PAST = "backward differentiation goes on from steps of the past, and every event ends them"
@@ -97,6 +111,7 @@ METHODS = {
     "hybrid": TimeMethod(_hybrid, contacts=True),
     "moreau": TimeMethod(_moreau, contacts=True, inside=False),
     "fixed": TimeMethod(_fixed, contacts=True),
+    "penalty": TimeMethod(_penalty, no_contacts="it is a comparison of springs with exact rows", dampers=True),
 }
 """Every method of `da.simulate`."""
 

@@ -60,7 +60,7 @@ def _continued(run: Trajectory, i: int, t: float) -> tuple[Array, Array]:
     dt = t - float(run.t[i])
     if dt <= NO_STEP * max(abs(t), abs(float(run.t[-1]))):
         return run.moving.integrate(run.q[i], dt * run.v[i]), run.v[i] + dt * run.acceleration[i]
-    if s is None or METHODS[s.settings.method].contacts or s.extra.get("controller missing"):
+    if s is None or not METHODS[s.settings.method].continues or s.extra.get("controller missing"):
         return interpolated(run, i, t)
     settings = replace(s.settings, start=float(run.t[i]), duration=t - float(run.t[i]), every=None)
     short = Session(s.system, settings, s.controller, run.q[i], run.v[i], rank=s.rank)
@@ -81,7 +81,7 @@ def refined_run(run: Trajectory, samples: int) -> Trajectory:
     s, span = run.session, float(run.t[-1] - run.t[0])
     if s is None or run.t.size >= samples or not span > 0.0:
         return run
-    if METHODS[s.settings.method].contacts or s.extra.get("controller missing"):
+    if not METHODS[s.settings.method].continues or s.extra.get("controller missing"):
         return run
     settings = replace(s.settings, start=float(run.t[0]), duration=span, every=span / samples)
     dense = Session(s.system, settings, s.controller, run.q[0], run.v[0], rank=s.rank)

@@ -172,3 +172,18 @@ def _arrow(axes: Any, start: tuple[float, float], end: tuple[float, float], symb
     side = -1.0 if start[1] == end[1] == 0.0 else 1.0
     middle = (0.5 * (tail[0] + head[0]) + side * 2.6 * sx, 0.5 * (tail[1] + head[1]) + side * 2.2 * sy)
     axes.text(*middle, symbol, ha="center", va="center", fontsize=13, color=colour)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Springs in place of rows (seed 001, sec. 1): drift and cost over stiffness.
+
+
+def draw_penalty(axes: Any, stiffness: Any, values: Any, exact: float, label: str) -> None:
+    """Draw drift or cost of penalty runs over stiffness, log-log, with that of exact rows as a line."""
+    floor = np.finfo(float).eps / 4
+    axes.loglog(stiffness, np.maximum(values, floor), "o-", ms=4, color=ACCENT, label="springs")
+    axes.axhline(max(exact, floor), ls="--", lw=1.2, color=SECOND, label="exact rows")
+    axes.set(xlabel="stiffness, N/m", ylabel=label)
+    axes.grid(color=QUIET, alpha=0.35, lw=0.6)
+    axes.legend(frameon=False)
+    axes.spines[["top", "right"]].set_visible(False)
