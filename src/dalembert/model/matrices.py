@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -168,6 +168,9 @@ class Matrices:
     unilateral
         `dalembert.friction.Unilateral` contacts: gaps that close, with impacts and friction, in `da.simulate`. A gap is
         (row, offset), row . q + offset; or a function of q that returns the gap and its row (n,), with `normal_drift`.
+    accelerations
+        Rows J a = b by name, each (J, b) or (J, b, psi): (n,) and a number, or functions of (q, v, t); psi(q, v, t) = 0
+        is what they keep at velocity level, where that is known. Explicit methods take them.
     energy
         T + V as a function of (q, v, t), if there is one, for the balance of a simulation.
 
@@ -190,6 +193,7 @@ class Matrices:
         friction: Any = None,
         energy: Callable[..., float] | None = None,
         unilateral: Any = None,
+        accelerations: Mapping[str, Any] | None = None,
     ) -> None:
         if isinstance(mass, Mapping):
             coordinates, mass = tuple(mass), np.diag([float(value) for value in mass.values()])
@@ -200,10 +204,13 @@ class Matrices:
         rows = np.zeros((0, n)) if rows is None or (isinstance(rows, list) and not rows) else rows
         self.names = _names(names, rows, "row ", "names")
         m = len(self.names)
+        self._accelerations = [AccelerationRow.of(name, given, n) for name, given in (accelerations or {}).items()]
+        self.of_accelerations = tuple(row.name for row in self._accelerations)
         self._mass, self._rows = _function(mass, (n, n), "mass"), _function(rows, (m, n), "rows")
         self._force = _function(np.zeros(n) if force is None else force, (n,), "force")
         self.rows_rest = drift is None
         self._drift = _function(np.zeros(m) if drift is None else drift, (m,), "drift")
+        self.names = (*self.names, *self.of_accelerations)
         self.contacts = checked_contacts(friction)
         self._contacts = ContactRows(self.contacts, self.coordinates, self.names)
         self.unilateral = checked_unilateral(unilateral, self.contacts)
@@ -220,13 +227,21 @@ class Matrices:
         """Return -h(q, v, t)."""
         return -self._force(q, v, t)
 
-    def jacobian(self, q: Array, t: float) -> Array:
-        """Return A = W^T."""
-        return self._rows(q, t)
+    def jacobian(self, q: Array, t: float, v: Array | None = None) -> Array:
+        """Return A = W^T; `v` where there are constraints of accelerations."""
+        if not self._accelerations:
+            return self._rows(q, t)
+        if v is None:
+            raise ModelError(f"the rows of {', '.join(map(repr, self.of_accelerations))} may depend on v: give v=")
+        return np.vstack([self._rows(q, t), *(row.J(q, v, t)[None] for row in self._accelerations)])
 
     def drift(self, q: Array, v: Array, t: float) -> Array:
-        """Return A_dot v."""
-        return self._drift(q, v, t)
+        """Return A_dot v, of constraints of accelerations -b."""
+        return np.append(self._drift(q, v, t), [-row.b(q, v, t) for row in self._accelerations])
+
+    def acceleration_rates(self, q: Array, v: Array, t: float) -> Array:
+        """Return psi of the constraints of accelerations; zero where none is known."""
+        return np.array([row.psi(q, v, t) for row in self._accelerations], dtype=float)
 
     def contact_terms(self, q: Array, v: Array, t: float) -> tuple[Array, Array, Array, Array]:
         """Return relative velocities, contact rows, drift and loads."""
@@ -245,6 +260,28 @@ class Matrices:
         places = [3 * i + 1 + j for i, contact in enumerate(self.unilateral) for j in range(contact.directions)]
         velocity[places], rows[places], drift[places] = along[0], along[1], along[2]
         return gaps, velocity, rows, drift
+
+
+class AccelerationRow(NamedTuple):
+    """A constraint J(q, v, t) a = b(q, v, t), and what it keeps at velocity level."""
+
+    name: str
+    J: Callable[..., Array]
+    b: Callable[..., Array]
+    psi: Callable[..., Array]
+
+    @classmethod
+    def of(cls, name: str, given: Any, n: int) -> AccelerationRow:
+        """Check a row as a user writes it."""
+        parts = tuple(given) if isinstance(given, tuple | list) else ()
+        if len(parts) not in (2, 3):
+            raise ModelError(f"accelerations: {name!r} is (J, b) or (J, b, psi), not {given!r}")
+        J, b, *psi = parts
+        what = f"of accelerations {name!r}"
+        return cls(
+            name, _function(J, (n,), f"J {what}"), _function(b, (), f"b {what}"),
+            _function(psi[0] if psi else 0.0, (), f"psi {what}"),
+        )  # fmt: skip
 
 
 def _names(names: tuple[str, ...] | None, values: Any, prefix: str, what: str) -> tuple[str, ...]:

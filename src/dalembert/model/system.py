@@ -51,10 +51,11 @@ class System(Protocol):
         ...
 
 
-def block_system(system: System, q: Any, t: float = 0.0, metric: Any = None) -> KKT:
-    """Return the block matrix of a system at one configuration, with its names."""
+def block_system(system: System, q: Any, t: float = 0.0, metric: Any = None, v: Any = None) -> KKT:
+    """Return the block matrix of a system at one configuration, with its names; `v` where rows depend on it."""
     q = floats(q, "q")
-    return KKT(system.mass_matrix(q, t), system.jacobian(q, t), system.names, system.coordinates, metric)
+    turning: Any = {"v": v} if getattr(system, "of_accelerations", ()) else {}
+    return KKT(system.mass_matrix(q, t), system.jacobian(q, t, **turning), system.names, system.coordinates, metric)
 
 
 def solve(
@@ -62,7 +63,7 @@ def solve(
 ) -> Solution:
     """Solve for accelerations and multipliers at one state; `force` (n,) is applied, `options` go to `KKT.solve`."""
     q, v = floats(q, "q"), floats(v, "v")
-    return block_system(system, q, t, metric).solve(
+    return block_system(system, q, t, metric, v).solve(
         _net_force(system, q, v, t, force), system.drift(q, v, t), **options
     )
 

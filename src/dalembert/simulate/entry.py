@@ -329,6 +329,7 @@ def prepare(system: Any, duration: float, q: Any, v: Any, given: dict[str, Any],
         if method == "auto"
         else (method, "asked for")
     )
+    _refuse_accelerations(moving, chosen)
     _refuse_unknown(moving, chosen, friction, contacts, options)
     refuse_negative_mass(moving, q, v, float(t))
     reason += contradiction(moving, q, float(t))
@@ -473,16 +474,33 @@ VELOCITY_ADVICE = (
 """What to do about initial velocities that violate constraints, in Python and in a scene."""
 
 
+MOST_STEPS_ONTO_ROWS = 3
+"""Newton's steps onto rows nonlinear in velocities, from a start that misses them by 1e-6 at most: one leaves 1e-12."""
+
+EXPLICIT = ("dop853", "dopri5", "rk4")
+"""Methods that take constraints of accelerations."""
+
+
+def _refuse_accelerations(system: Any, method: str) -> None:
+    """Refuse rows that constrain accelerations where a method needs rows linear in velocities, or positions."""
+    rows = getattr(system, "of_accelerations", ())
+    if rows and method not in EXPLICIT:
+        raise UnsupportedError(
+            f"method={method!r} does not take {', '.join(map(repr, rows[:NAMED]))}, which constrain accelerations "
+            f"(nonlinear in velocities, or known at no other level); {', '.join(map(repr, EXPLICIT))} do"
+        )
+
+
 def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Array]:
     """Return the initial state on the constraints, or refuse it with the row that it misses."""
-    from dalembert.model.mechanism.constraint_rows import refuse_turning_rows
+    from dalembert.model.mechanism.constraint_rows import refuse_turning_rows, rows_at
     from dalembert.model.mechanism.mechanism import Mechanism
 
     q, v = configuration_of_names(system, q), velocity_of_names(system, v)
     q = default_start(system) if q is None else finite_vector(q, system.configuration_names, "q")
-    if not isinstance(system, Mechanism):
-        system.begin_at(q, t)
     v = np.zeros(system.nv) if v is None else finite_vector(v, system.coordinates, "v")
+    if not isinstance(system, Mechanism):
+        system.begin_at(q, t, v)
     q = system.normalize(q) if np.abs(system.normalize(q) - q).max(initial=0.0) < CONSISTENT else q
     if isinstance(system, Mechanism):
         system.manifold.refuse_off_manifold(q)
@@ -496,8 +514,12 @@ def consistent_start(system: Any, q: Any, v: Any, t: float) -> tuple[Array, Arra
     _refuse(phi, sizes[held], names[held], "q", lambda: _how_to_close(system, q, t))
     q = system.project(q, t=t) if np.abs(phi / sizes[held]).max(initial=0.0) > ON_MANIFOLD else q
     rate = np.asarray(system.constraint_velocity(q, v, t))
-    sizes = np.maximum(sizes, np.abs(np.asarray(system.jacobian(q, t))) @ np.abs(v))
+    sizes = np.maximum(sizes, np.abs(np.asarray(rows_at(system, q, t, v))) @ np.abs(v))
     _refuse(rate, sizes, names, "v", lambda: VELOCITY_ADVICE)
+    if getattr(system, "of_accelerations", ()):  # Newton's steps: rates are not linear in velocities
+        for _ in range(MOST_STEPS_ONTO_ROWS):
+            v = system.project(q, v, t)[1]
+        return q, v
     return q, system.project(q, v, t)[1] if np.abs(rate / sizes).max(initial=0.0) > ON_MANIFOLD else v
 
 

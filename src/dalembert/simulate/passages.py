@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from dalembert.model.mechanism.constraint_rows import generic_jacobian
 from dalembert.model.mechanism.ranks import GenericRank, distances
 from dalembert.simulate.limits import PASSED
 from dalembert.simulate.trajectory import Trajectory, interpolated
@@ -67,7 +68,7 @@ def _distances(run: Trajectory, rank: GenericRank, t: Array) -> Array:
     """Return s_r / s_1 at times of a run."""
     m = run.moving
     q = interpolated(run, np.searchsorted(run.t, t, side="right") - 1, t)[0]
-    M, A = np.asarray(m.mass_matrix(q, t)), np.asarray(m.jacobian(q, t))
+    M, A = np.asarray(m.mass_matrix(q, t)), np.asarray(generic_jacobian(m, q, t))
     return distances(rank, M.reshape(len(q), m.nv, m.nv), A.reshape(len(q), len(m.names), m.nv))
 
 

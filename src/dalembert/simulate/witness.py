@@ -136,7 +136,12 @@ def _damped(m: Any) -> bool:
 
 
 def pushing_rows(m: Any) -> bool:
-    """Return whether rows push by themselves, back to where they hold: that work is not in the balance."""
+    """Return whether rows push by themselves, back to where they hold: that work is not in the balance.
+
+    Nor is that of rows nonlinear in velocities: their force works along what they hold.
+    """
+    if getattr(m, "of_accelerations", ()):
+        return True
     return any(constraint.stabilize is not None for constraint in getattr(m, "all_constraints", ()))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from dalembert.errors import UnsupportedError
 from dalembert.model.requests import Request, register
 
 if TYPE_CHECKING:
@@ -29,6 +30,11 @@ def _later(name: str) -> Callable[..., Any]:
     def trace(mechanism: Mechanism, **options: Any) -> Any:
         from dalembert.tree.traces import TRACES, block_traces
 
+        if name in OF_PLACES and mechanism.of_accelerations:
+            raise UnsupportedError(
+                f"{name!r} has rows of places, and {mechanism.of_accelerations[0]!r} constrains accelerations: its row "
+                'depends on velocities; "forward", "inverse" and "project_velocity" take it'
+            )
         return (TRACES.get(name) or block_traces()[name])(mechanism, **options)
 
     return trace
@@ -44,6 +50,9 @@ def _routes(what: str) -> Callable[[Mechanism], RouteTable]:
 
     return table
 
+
+OF_PLACES = ("kkt", "delassus", "delassus_factor", "delassus_solve", "impact", "impact_derivatives", "project")
+"""Requests whose rows are those of a place alone."""
 
 FRAME = {"frame": None, "reference": "local"}
 
@@ -219,6 +228,8 @@ def constraint_function(mechanism: Mechanism, name: str, inputs: Sequence[str], 
     symbols = {letter: ca.SX.sym(letter, size) for letter, size in sizes.items()}
     rows = assemble(TreeKinematics(mechanism, tree, symbols["q"], symbols["v"], symbols["t"]))
     expressions = [ca.SX(getattr(rows, output)) for output in outputs]
+    if name == "constraint_jacobian" and mechanism.of_accelerations:
+        inputs = ("q", "v", "t")  # J(q, v, t)
     columns, names = [symbols[letter] for letter in inputs], list(inputs)
     if mechanism.parameter_column is not None:
         columns, names = [*columns, mechanism.parameter_column], [*names, "parameters"]

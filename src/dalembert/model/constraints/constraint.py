@@ -64,6 +64,11 @@ class Constraint:
         return (True,) * len(self.row_names())
 
     @property
+    def of_accelerations(self) -> bool:
+        """Whether rows constrain accelerations: A may depend on velocities."""
+        return False
+
+    @property
     def turning(self) -> bool:
         """Whether rows have directions that turn with a frame which is held: they mean one instant, no motion."""
         return False

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import casadi as ca
@@ -111,8 +111,9 @@ class Expressions:
 
 
 def derive(
-    symbols: Symbols, kinetic: Any, potential: Any, forces: Any, dissipation: Any, constraints: Any
-) -> Expressions:
+    symbols: Symbols, kinetic: Any, potential: Any, forces: Any, dissipation: Any, constraints: Any,
+    accelerations: Any = (),
+) -> Expressions:  # fmt: skip
     """Differentiate; refuse what is not mechanics of this kind, by name."""
     T = symbols.scalar(kinetic, "kinetic", "q v t parameters")
     V = symbols.scalar(potential, "potential", "q t parameters")
@@ -138,7 +139,7 @@ def derive(
                 f"constraint {name!r}, {row} = 0, is not linear in {nonlinear}; velocity-level constraints must be "
                 "A(q, t) v + b(q, t) = 0"
             )
-    return Expressions(
+    e = Expressions(
         mass=ca.densify(M),
         bias=ca.densify(bias),
         constraint=_stack(phi),
@@ -150,6 +151,49 @@ def derive(
         applied=ca.densify(applied),
         names=tuple(name for name, _ in rows),
         holonomic=holonomic,
+    )
+    return with_accelerations(symbols, e, accelerations)
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Constraints of accelerations: J(q, v, t) a = b(q, v, t) (Oprea's eq. 5), nonlinear in velocities.
+#
+# Either psi(q, v, t) = 0 is known at velocity level, |v| = const or Appell's machine: then J = dpsi/dv and
+# b = -(dpsi/dq) v - dpsi/dt. Or J a - b itself is all that is known: then psi stands as zero, which holds always. By
+# Gauss' principle their reaction is J^T lam, whatever J depends on (Appell 1911; Chetaev's rule).
+
+
+def with_accelerations(symbols: Symbols, e: Expressions, accelerations: Any) -> Expressions:
+    """Return the expressions with rows J a - b = 0 below the others."""
+    a = ca.SX.sym("a", symbols.q.numel())
+    names, psi, J, drift = list(e.names), [e.rate], [e.jacobian], [e.drift]
+    for name, expression in _pairs(accelerations):
+        what = f"constraint {name!r}" if name else f"constraint {len(names)}"
+        value = expression(a) if callable(expression) and not isinstance(expression, ca.SX) else expression
+        column = as_column(value, what)
+        known = not ca.depends_on(column, a)
+        symbols.checked(ca.substitute(column, a, ca.SX.zeros(a.numel())), what, ALLOWED)
+        rows = ca.jacobian(column, symbols.v if known else a)
+        if not known and ca.depends_on(rows, a):
+            raise ModelError(f"{what}, {column} = 0, is not linear in the accelerations; it must be J a - b = 0")
+        if rows.nnz() == 0 or any(rows[i, :].nnz() == 0 for i in range(rows.shape[0])):
+            raise ModelError(f"{what}, {column} = 0, constrains no acceleration: it depends neither on v nor on a")
+        labels = [f"row {len(names)}"] if not name else [name]
+        count = column.numel()
+        names += labels if count == 1 else [f"{labels[0]}[{i}]" for i in range(count)]
+        psi.append(column if known else ca.SX.zeros(count))
+        J.append(rows)
+        drift.append(rate_of(symbols, column) if known else ca.substitute(column, a, ca.SX.zeros(a.numel())))
+    return replace(
+        e, names=tuple(names), rate=ca.densify(ca.vertcat(*psi)), jacobian=ca.densify(ca.vertcat(*J)),
+        drift=ca.densify(ca.vertcat(*drift)), holonomic=(*e.holonomic, *[False] * (len(names) - len(e.names))),
+    )  # fmt: skip
+
+
+def of_accelerations(e: Expressions, v: ca.SX) -> tuple[bool, ...]:
+    """Return which rows constrain accelerations: J depends on velocities, or nothing is known at velocity level."""
+    return tuple(
+        not held and (e.rate[i].is_zero() or ca.depends_on(e.jacobian[i, :], v)) for i, held in enumerate(e.holonomic)
     )
 
 

@@ -156,12 +156,13 @@ def probed_places(e: Expressions, symbols: Symbols, parameters: Parameters) -> I
     """Yield states that meet the constraints; where none is found, states as they come."""
     rng = np.random.default_rng(0)
     values = _values(parameters, rng)
-    inputs = [symbols.q, symbols.t, symbols.parameters.column]
+    inputs = [symbols.q, symbols.t, symbols.parameters.column, symbols.v]
     function = ca.Function("probe", inputs, [e.mass, e.jacobian, e.constraint])
+    speeds = np.random.default_rng(1).normal(size=symbols.v.numel())  # of rows that depend on velocities
     n, holonomic = symbols.q.numel(), np.array(e.holonomic, dtype=bool)
 
     def at(q: Array, t: float) -> _Place:
-        M, A, phi = (np.array(ca.densify(x)) for x in function(q, np.full(symbols.t.numel(), t), values))
+        M, A, phi = (np.array(ca.densify(x)) for x in function(q, np.full(symbols.t.numel(), t), values, speeds))
         return _Place(q, t, M.reshape(n, n), A.reshape(-1, n), phi.ravel())
 
     def linearised(q: Array, t: float) -> tuple[Array, Array, Array]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import casadi as ca
 
-from dalembert.errors import UnsupportedError
+from dalembert.errors import ModelError, UnsupportedError
 from dalembert.friction import Resolution
 from dalembert.friction.laws.contacts import checked_contacts, checked_unilateral
 from dalembert.kernel import Kernel
@@ -17,7 +18,7 @@ from dalembert.kkt.limits import DOUBLE, SINGLE
 from dalembert.memory import memory_of
 from dalembert.model.lagrangian.contact_data import contacts_as_data, contacts_from_data
 from dalembert.model.lagrangian.contact_terms import derive_contacts, derive_gaps, resolve_state
-from dalembert.model.lagrangian.derivation import Expressions, derive
+from dalembert.model.lagrangian.derivation import Expressions, derive, of_accelerations
 from dalembert.model.lagrangian.forward import States, conditioning_of, forward
 from dalembert.model.lagrangian.quantities import forward_function, quantity, refuse_unknown
 from dalembert.model.lagrangian.symbols import Symbols
@@ -94,6 +95,10 @@ class Lagrangian:
         Expressions that are zero: an expression, scalar or column; a mapping name -> expression; or a list of
         expressions and (name, expression) pairs. One without velocities is holonomic, and may depend on time. One with
         velocities is taken as it stands and must be linear in them.
+    accelerations
+        Rows J(q, v, t) a = b(q, v, t), nonlinear in velocities, in the same forms: an expression psi(q, v, t) that is
+        zero and gives J = dpsi/dv, kept at velocity level in time (`ca.dot(v, v) - 1`), or a function of the
+        accelerations a that returns J a - b. Explicit methods take them.
     parameters
         Symbols that stay inputs of every kernel: a symbol, a list, or a mapping name -> symbol. (symbol, default)
         in place of a symbol gives a default value.
@@ -140,9 +145,10 @@ class Lagrangian:
         coordinates: Any = None,
         friction: Any = None,
         unilateral: Any = None,
+        accelerations: Any = (),
     ) -> None:
         symbols = Symbols.of(q, v, controls, time, parameters)
-        expressions = derive(symbols, kinetic, potential, forces, dissipation, constraints)
+        expressions = derive(symbols, kinetic, potential, forces, dissipation, constraints, accelerations)
         n, m = symbols.q.numel(), len(expressions.names)
         letters = [str(x) for x in ca.vertsplit(symbols.q)]
         coordinates = checked_names(letters if coordinates is None else coordinates, n, "coordinates", "coordinates")
@@ -160,6 +166,7 @@ class Lagrangian:
         unilateral: tuple[Any, ...] = (),
     ) -> None:
         """Take what the system is made of."""
+        symbols = replace(symbols, turning=ca.depends_on(expressions.jacobian, symbols.v))
         self.symbols, self.expressions, self.parameters = symbols, expressions, symbols.parameters
         self.coordinates, self.names, self.contacts, self.unilateral = coordinates, names, contacts, unilateral
         self._contact_expressions = derive_contacts(symbols, contacts, coordinates, names)
@@ -210,9 +217,13 @@ class Lagrangian:
         """Return d/dt dT/dv at a = 0, minus dT/dq, plus dV/dq and dD/dv, minus Q, (n,)."""
         return States.of(self, q=q, v=v, u=u, t=t, parameters=parameters).evaluate("bias")
 
-    def jacobian(self, q: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch m n"]:
-        """Return A, (m, n): dphi/dq of holonomic rows, dphi/dv of the others."""
-        return States.of(self, q=q, t=t, parameters=parameters).matrix("jacobian")
+    def jacobian(self, q: Any, t: Any = 0.0, parameters: Any = None, v: Any = None) -> Float[Array, "*batch m n"]:
+        """Return A, (m, n): dphi/dq of holonomic rows, dphi/dv of the others; `v` where rows depend on it."""
+        if v is None and self.symbols.turning:
+            flags = of_accelerations(self.expressions, self.symbols.v)
+            rows = ", ".join(repr(name) for name, flag in zip(self.names, flags, strict=True) if flag)
+            raise ModelError(f"{rows} constrain accelerations, and rows depend on velocities: give v=")
+        return States.of(self, q=q, t=t, parameters=parameters, v=v).matrix("jacobian")
 
     def drift(self, q: Any, v: Any, t: Any = 0.0, parameters: Any = None) -> Float[Array, "*batch m"]:
         """Return what remains of the second (of velocity-level rows: first) time derivative at a = 0, (m,)."""

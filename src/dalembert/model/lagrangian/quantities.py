@@ -57,7 +57,10 @@ def _function(symbols: Symbols, what: str, outputs: dict[str, ca.SX], force: ca.
 
 def input_names(symbols: Symbols, what: str) -> list[str]:
     """Return the names of a quantity's inputs, in order."""
-    return [name for name in QUANTITIES[what].split() if name in symbols.sizes or name == "force"]
+    names = QUANTITIES[what]
+    if what == "jacobian" and symbols.turning:
+        names = names.replace("q ", "q v ")
+    return [name for name in names.split() if name in symbols.sizes or name == "force"]
 
 
 def _outputs(e: Expressions, symbols: Symbols, what: str) -> dict[str, ca.SX]:

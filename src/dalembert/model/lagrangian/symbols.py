@@ -18,13 +18,17 @@ from dalembert.model.parameters import Parameters
 
 @dataclass(frozen=True, eq=False)
 class Symbols:
-    """Coordinates q, velocities v = q_dot (n each), controls u, time t (a column of one or none), parameters."""
+    """Coordinates q, velocities v = q_dot (n each), controls u, time t (a column of one or none), parameters.
+
+    `turning` says whether rows A depend on velocities, which are then inputs of theirs: constraints of accelerations.
+    """
 
     q: ca.SX
     v: ca.SX
     u: ca.SX
     t: ca.SX
     parameters: Parameters
+    turning: bool = False
 
     @classmethod
     def of(cls, q: Any, v: Any, u: Any, t: Any, parameters: Any) -> Symbols:

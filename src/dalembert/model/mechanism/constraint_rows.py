@@ -130,7 +130,7 @@ def row_sizes(mechanism: Mechanism) -> Array:
         if isinstance(constraint, Pair):
             rows[span] = np.where(turns, 1.0, mechanism.reach)
             continue
-        A = np.abs(np.asarray(mechanism.jacobian(mechanism.neutral()))[span])
+        A = np.abs(np.asarray(generic_jacobian(mechanism, mechanism.neutral()))[span])
         rows[span] = float((A * velocity_sizes(mechanism)).max(initial=0.0)) or 1.0
     return rows
 
@@ -226,7 +226,19 @@ def evaluated(mechanism: Mechanism, what: str, shape: tuple[int, ...], q: Any, *
     return call(mechanism, what, q, *others, t[..., None])
 
 
-def jacobian(mechanism: Mechanism, q: Any, t: Any) -> Array:
+def rows_at(system: Any, q: Array, t: float, v: Array) -> Array:
+    """Return A at a state: rows that constrain accelerations may depend on velocities."""
+    return system.jacobian(q, t, v=v) if getattr(system, "of_accelerations", ()) else system.jacobian(q, t)
+
+
+def generic_jacobian(system: Any, q: Any, t: Any = 0.0) -> Array:
+    """Return A; of rows that depend on velocities at velocities like any others, by which ranks are looked at."""
+    if not getattr(system, "joints", None) or not system.of_accelerations:
+        return system.jacobian(q, t)
+    return system.jacobian(q, t, np.random.default_rng(1).standard_normal(system.nv))
+
+
+def jacobian(mechanism: Mechanism, q: Any, t: Any, v: Any = None) -> Array:
     """Return A (m, nv), without entries that are nothing but rounding."""
     shape = (len(mechanism.names), mechanism.nv)
     if isinstance(t, str):
@@ -234,7 +246,13 @@ def jacobian(mechanism: Mechanism, q: Any, t: Any) -> Array:
             f"jacobian(q, t) is that of the constraint rows, at a time t; that of the frame {t!r} is "
             f"frame_jacobian(q, {t!r})"
         )
-    A = evaluated(mechanism, "constraint_jacobian", shape, q, t)
+    if mechanism.of_accelerations:
+        if v is None:
+            rows = ", ".join(map(repr, mechanism.of_accelerations))
+            raise ModelError(f"{rows} constrain accelerations, and rows depend on velocities: give v=")
+        A = evaluated(mechanism, "constraint_jacobian", shape, q, mechanism.manifold.velocity(v), t)
+    else:
+        A = evaluated(mechanism, "constraint_jacobian", shape, q, t)
     return A if 0 in shape else without_rounding(mechanism, with_columns(mechanism, A), np.asarray(q, dtype=float))
 
 

@@ -625,9 +625,14 @@ class Mechanism:
         """Per row, whether it has a residual: whether it constrains the configuration itself."""
         return tuple(holds for constraint in self.all_constraints for holds in constraint.holonomic())
 
-    def jacobian(self, q: Any, t: Any = 0.0) -> Array:
-        """Return A (m, nv) of the constraint rows; that of a frame is `frame_jacobian`."""
-        return constraint_rows.jacobian(self, q, t)
+    @cached_property
+    def of_accelerations(self) -> tuple[str, ...]:
+        """Names of rows that constrain accelerations (`Expression(acceleration=True)`): A may depend on velocities."""
+        return tuple(name for c in self.all_constraints if c.of_accelerations for name in c.row_names())
+
+    def jacobian(self, q: Any, t: Any = 0.0, v: Any = None) -> Array:
+        """Return A (m, nv) of the constraint rows, at v where some depend on it; a frame's is `frame_jacobian`."""
+        return constraint_rows.jacobian(self, q, t, v)
 
     def drift(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return what remains of the rows' accelerations at a = 0, (m,), with stabilisation where it is on."""

@@ -36,6 +36,7 @@ from dalembert.kkt.limits import (
     TOUCHING,
 )
 from dalembert.memory import memory_of
+from dalembert.model.mechanism.constraint_rows import generic_jacobian, rows_at
 from dalembert.model.mechanism.precision import digits_of, in_doubt, slack
 from dalembert.model.mechanism.project import closest, largest_residual, least_open
 from dalembert.status import Status
@@ -229,7 +230,7 @@ def admissible_velocity(
     Where only the `free` velocities (nv,) may change, as many directions count as the model's digits can tell apart.
     """
     rank = fitting_rank(mechanism, q, t)
-    M, A = np.atleast_2d(mechanism.mass_matrix(q, t)), np.asarray(mechanism.jacobian(q, t))
+    M, A = np.atleast_2d(mechanism.mass_matrix(q, t)), np.asarray(rows_at(mechanism, q, t, v))
     moving = np.ones(mechanism.nv, dtype=bool) if free is None else np.asarray(free, dtype=bool)
     if not moving.any():
         return _judged_velocity(mechanism, rank, q, v, v, t, Status.UNIQUE)
@@ -259,7 +260,7 @@ def _judged_velocity(
     rates = np.abs(np.asarray(mechanism.constraint_velocity(q, velocity, t)))
     prescribed = np.abs(np.asarray(mechanism.constraint_velocity(q, np.zeros(mechanism.nv), t)))
     speed = np.maximum(np.abs(velocity), np.abs(v))
-    M, A = np.atleast_2d(mechanism.mass_matrix(q)), np.asarray(mechanism.jacobian(q, t))
+    M, A = np.atleast_2d(mechanism.mass_matrix(q)), np.asarray(rows_at(mechanism, q, t, v))
     sizes = np.abs(A) @ speed + prescribed + np.sqrt(speed @ np.abs(M) @ speed) / rank.scales
     limit = max(BUILT, mechanism.slack, 10.0 * float(largest_residual(mechanism, q, t)))
     broken = rates > limit * np.maximum(sizes, np.finfo(float).tiny)
@@ -408,7 +409,7 @@ class RankSurvey:
 
     def matrices(self, q: Array) -> tuple[Array, Array]:
         """Return M and A; `ModelError` where rows are not defined."""
-        A = np.asarray(self.m.jacobian(q, self.t))
+        A = np.asarray(generic_jacobian(self.m, q, self.t))
         undefined = [name for name, row in zip(self.m.names, A, strict=True) if not np.isfinite(row).all()]
         if undefined:
             names = ", ".join(map(repr, undefined[:3]))
@@ -613,7 +614,7 @@ class RankSurvey:
         """
         neutral, first = np.array(self.m.neutral(), dtype=float), None
         for q in (neutral, *self.m.random(np.random.default_rng(0), STARTS)):
-            if not np.isfinite(self.m.jacobian(q, self.t)).all():
+            if not np.isfinite(generic_jacobian(self.m, q, self.t)).all():
                 continue
             if not any(self.m.holonomic):
                 return q

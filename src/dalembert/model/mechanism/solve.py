@@ -14,6 +14,7 @@ from dalembert.checks import floats, vectors
 from dalembert.errors import ModelError, SolvabilityError
 from dalembert.kkt.limits import CLEAR, NEXT_TO, ROUNDING
 from dalembert.model.mechanism.calls import on_manifold
+from dalembert.model.mechanism.constraint_rows import rows_at
 from dalembert.model.mechanism.precision import digits_of, model_rows, rows_of_rank
 from dalembert.types import Array
 
@@ -56,7 +57,7 @@ def _block(mechanism: Mechanism, q: Any, v: Any, drift: Array, t: Any, metric: A
     """Return the block matrix, the drift as the model's digits allow it, and whether they make rows agree."""
     from dalembert.kkt import KKT
 
-    M, A = mechanism.mass_matrix(q), mechanism.jacobian(q, t)
+    M, A = mechanism.mass_matrix(q), rows_at(mechanism, q, t, v)
     digits, groups = digits_of(mechanism), mechanism.scale_groups
     usual = _usual_rank(mechanism, q, t)
     doubt, options = "" if usual is None else usual.doubt, dict[str, Any]()
@@ -185,7 +186,7 @@ def forward(mechanism: Mechanism, q: Any, v: Any, force: Any, t: Any, hold: bool
 
     def terms(index: Array) -> tuple[Array, Array, Array, Array]:
         q, v, force, t = samples(index)
-        A, c = mechanism.jacobian(q, t), -mechanism.drift(q, v, t)
+        A, c = rows_at(mechanism, q, t, v), -mechanism.drift(q, v, t)
         return mechanism.mass_matrix(q), A, _net_force(mechanism, q, v, force), c
 
     if np.any(unsolved):
@@ -262,7 +263,7 @@ def _by_kkt(mechanism: Mechanism, q: Array, v: Array, force: Array, t: Array) ->
     if rank is None or not rank.places:
         solution = mechanism.solve(q, v, force, t)
         return solution.acceleration, solution.multipliers, np.asarray(solution.status)
-    M, A = mechanism.mass_matrix(q), rank.moving(mechanism.jacobian(q, t))
+    M, A = mechanism.mass_matrix(q), rank.moving(rows_at(mechanism, q, t, v))
     options: dict[str, Any] = {"rank": rank.rank, "groups": mechanism.scale_groups, "doubt": rank.doubt}
     system = KKT(M, A, mechanism.names, mechanism.coordinates, **options)
     solution = system.solve(_net_force(mechanism, q, v, force), mechanism.drift(q, v, t))

@@ -17,6 +17,7 @@ from dalembert.checks import refuse_masked
 from dalembert.errors import DalembertError, ModelError, ShapeError, SolvabilityError
 from dalembert.kernel.loops import SIGNATURE
 from dalembert.kkt import Status
+from dalembert.model.mechanism.constraint_rows import rows_at
 from dalembert.model.mechanism.project import newton_step
 from dalembert.model.mechanism.ranks import admissible_velocity, solved_under_rank
 from dalembert.simulate.equations.drives import power_at
@@ -153,7 +154,7 @@ class Callbacks(GuardedCalls):
         if "rate" not in self.codes.python or rank is None or not rank.redundant:
             return False
         v = work.v.copy()
-        M, A, drift = np.asarray(m.mass_matrix(q, t)), np.asarray(m.jacobian(q, t)), np.asarray(m.drift(q, v, t))
+        M, A, drift = np.asarray(m.mass_matrix(q, t)), np.asarray(rows_at(m, q, t, v)), np.asarray(m.drift(q, v, t))
         force = tau - np.asarray(m.bias(q, v, t))
         try:
             solution = solved_under_rank(rank, M, A, force, drift)

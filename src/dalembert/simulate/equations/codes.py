@@ -264,7 +264,8 @@ class MechanismForm:
             case "bias":
                 return self._of("bias", p, q, v)
             case "jacobian":
-                return ca.reshape(self._of("constraint_jacobian", p, q, t), len(self.names), self.nv)
+                speeds = (v,) if self.mechanism.of_accelerations else ()
+                return ca.reshape(self._of("constraint_jacobian", p, q, *speeds, t), len(self.names), self.nv)
             case "drift":
                 return self._of("constraint_drift", p, q, v, t)
             case "rate":

@@ -28,7 +28,8 @@ from typing import Any
 import casadi as ca
 import numpy as np
 
-from dalembert.errors import ModelError
+from dalembert.errors import ModelError, UnsupportedError
+from dalembert.model.lagrangian.derivation import of_accelerations
 from dalembert.simulate.equations.dae import DAE, Projection
 from dalembert.simulate.equations.signals import Signals, split_known
 from dalembert.types import Array
@@ -233,6 +234,12 @@ class KnownMotion:
 def motion(system: Any, known: Any = None, time: ca.SX | None = None) -> KnownMotion:
     """Put what is known into a Lagrangian system; refuse a number of unknowns that does not fit, by name."""
     e, symbols = system.expressions, system.symbols
+    turning = [name for name, flag in zip(system.names, of_accelerations(e, symbols.v), strict=True) if flag]
+    if turning:
+        raise UnsupportedError(
+            f"the implicit form does not take {turning[0]!r}, which constrains accelerations (nonlinear in velocities, "
+            'or known at no other level); da.simulate(..., method="dop853") does'
+        )
     t = symbols.t if symbols.t.numel() else (ca.SX.sym("t") if time is None else time)
     controls = [str(s) for s in ca.vertsplit(symbols.u)] if symbols.u.numel() else []
     signals = Signals()

@@ -33,7 +33,7 @@ from dalembert.kkt.expressions.verdict import Conditioning
 from dalembert.kkt.limits import BUILT, DOUBLE, SLACK
 from dalembert.memory import memory_of
 from dalembert.model.lagrangian.contact_data import contacts_as_data, contacts_from_data
-from dalembert.model.lagrangian.derivation import Expressions
+from dalembert.model.lagrangian.derivation import Expressions, of_accelerations
 from dalembert.model.lagrangian.forward import conditioning_of
 from dalembert.model.lagrangian.lagrangian import MATRICES
 from dalembert.model.lagrangian.quantities import LARGEST, block_answer
@@ -86,15 +86,17 @@ class VectorSystem:
         self.slack = max(SLACK, BUILT)
         self._size = 1.0
         self._start: tuple[Array, float] = np.zeros(self.nv), 0.0
+        self._speed = np.zeros(self.nv)
 
     @property
     def cacheable(self) -> bool:
         """Whether `content` says it all."""
         return self.compiled
 
-    def begin_at(self, q: Array, t: float) -> None:
+    def begin_at(self, q: Array, t: float, v: Array | None = None) -> None:
         """Measure residuals and ways by the sizes that coordinates and rows have at a start."""
         self._start = np.array(q, dtype=float), float(t)
+        self._speed = np.zeros(self.nv) if v is None else np.array(v, dtype=float)
         self._size = float(np.abs(q).max(initial=0.0)) or 1.0
         self.__dict__.pop("row_sizes", None)
 
@@ -155,9 +157,14 @@ class VectorSystem:
 
     # --- rows ---------------------------------------------------------------------------------------------------
 
-    def jacobian(self, q: Any, t: Any = 0.0) -> Array:
-        """Return A."""
+    def jacobian(self, q: Any, t: Any = 0.0, v: Any = None) -> Array:
+        """Return A; of rows that depend on velocities at v, or at those of the start."""
         raise NotImplementedError
+
+    @property
+    def of_accelerations(self) -> tuple[str, ...]:
+        """Names of rows that constrain accelerations: nonlinear in velocities, or known at no other level."""
+        return ()
 
     def mass_matrix(self, q: Any, t: Any = 0.0) -> Array:
         """Return M."""
@@ -176,22 +183,22 @@ class VectorSystem:
         from dalembert.model.mechanism.ranks import MOST_RANKS, RankSurvey
 
         first = np.array(self._start[0] if q is None else q, dtype=float)
-        key = (first.tobytes(), float(t), self._start[0].tobytes(), self.values.tobytes())
+        key = (first.tobytes(), float(t), self._start[0].tobytes(), self._speed.tobytes(), self.values.tobytes())
         system: Any = self
         return memory_of(self.given, "ranks", MOST_RANKS).get(key, lambda: RankSurvey(system, float(t)).decide(first))
 
-    def block_system(self, q: Any, t: float = 0.0) -> KKT:
-        """Return the block matrix at one configuration."""
-        return KKT(self.mass_matrix(q, t), self.jacobian(q, t), self.names, self.coordinates)
+    def block_system(self, q: Any, t: float = 0.0, v: Any = None) -> KKT:
+        """Return the block matrix at one configuration; `v` where rows depend on it."""
+        return KKT(self.mass_matrix(q, t), self.jacobian(q, t, v), self.names, self.coordinates)
 
     def solve(self, q: Any, v: Any, tau: Any = None, t: float = 0.0, **options: Any) -> Solution:
         """Solve one state through `KKT`."""
         force = (0.0 if tau is None else floats(tau, "force")) - self.bias(q, v, t)
-        return self.block_system(q, t).solve(force, self.drift(q, v, t), **options)
+        return self.block_system(q, t, v).solve(force, self.drift(q, v, t), **options)
 
     def diagnose(self, q: Any, v: Any = None, t: float = 0.0) -> Diagnosis:
         """Say in words what is redundant, conflicting, massless or not unique at one state."""
-        return self.block_system(q, t).diagnose(self.drift(q, np.zeros(self.nv) if v is None else v, t))
+        return self.block_system(q, t, v).diagnose(self.drift(q, np.zeros(self.nv) if v is None else v, t))
 
     def forward(self, q: Any, v: Any, tau: Any, t: Any = 0.0) -> tuple[Array, Array, Array]:
         """Return accelerations, multipliers and statuses of one state or a batch; NaN where there are none."""
@@ -313,9 +320,17 @@ class LagrangianSystem(VectorSystem):
         """Return bias."""
         return self.lagrangian.bias(q, v, t)
 
-    def jacobian(self, q: Any, t: Any = 0.0) -> Array:
+    def jacobian(self, q: Any, t: Any = 0.0, v: Any = None) -> Array:
         """Return A."""
-        return self.lagrangian.jacobian(q, t)
+        if not self.lagrangian.symbols.turning:
+            return self.lagrangian.jacobian(q, t)
+        return self.lagrangian.jacobian(q, t, v=self._speed if v is None else v)
+
+    @cached_property
+    def of_accelerations(self) -> tuple[str, ...]:
+        """Names of rows that constrain accelerations."""
+        flags = of_accelerations(self.expressions, self.v)
+        return tuple(name for name, flag in zip(self.names, flags, strict=True) if flag)
 
     def drift(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return drift."""
@@ -454,9 +469,21 @@ class MatricesSystem(VectorSystem):
             return np.asarray(self.matrices.bias(q, v, float(t)))
         return np.array([self.matrices.bias(*state, float(t)) for state in zip(q, v, strict=True)])
 
-    def jacobian(self, q: Any, t: Any = 0.0) -> Array:
-        """Return A of one state or a batch."""
-        return self._each(self.matrices.jacobian, q, t)
+    @property
+    def of_accelerations(self) -> tuple[str, ...]:
+        """Names of rows that constrain accelerations."""
+        return getattr(self.matrices, "of_accelerations", ())
+
+    def jacobian(self, q: Any, t: Any = 0.0, v: Any = None) -> Array:
+        """Return A of one state or a batch; of rows that depend on velocities at v (nv,), or at those of the start."""
+        if not self.of_accelerations:
+            return self._each(self.matrices.jacobian, q, t)
+        q, speed = np.asarray(q, dtype=float), np.asarray(self._speed if v is None else v, dtype=float)
+        if q.ndim == 1:
+            return np.asarray(self.matrices.jacobian(q, float(t), speed))
+        times = np.broadcast_to(np.asarray(t, dtype=float).ravel(), (len(q),))
+        states = zip(q, map(float, times), np.broadcast_to(speed, q.shape), strict=True)
+        return np.array([self.matrices.jacobian(*state) for state in states])
 
     def _each(self, function: Callable[[Array, float], Array], q: Any, t: Any) -> Array:
         q = np.asarray(q, dtype=float)
@@ -476,9 +503,22 @@ class MatricesSystem(VectorSystem):
     def constraint_velocity(self, q: Any, v: Any, t: Any = 0.0) -> Array:
         """Return A v of rows at rest; rows with a drift of their own are known by their accelerations alone: zero."""
         q, v = np.asarray(q, dtype=float), np.asarray(v, dtype=float)
+        if self.of_accelerations:
+            return self._rates_of_accelerations(q, v, t)
         if not getattr(self.matrices, "rows_rest", False):
             return np.zeros((*np.shape(q)[:-1], len(self.names)))
         return np.einsum("...ij,...j->...i", self.jacobian(q, t), v)
+
+    def _rates_of_accelerations(self, q: Array, v: Array, t: Any) -> Array:
+        """Return A v of rows at rest, and psi of those that constrain accelerations."""
+        if q.ndim > 1:
+            times = np.broadcast_to(np.asarray(t, dtype=float).ravel(), (len(q),))
+            return np.array([self._rates_of_accelerations(*state) for state in zip(q, v, times, strict=True)])
+        k, rates = len(self.of_accelerations), np.zeros(len(self.names))
+        if self.matrices.rows_rest:
+            rates[:-k] = self.jacobian(q, t, v)[:-k] @ v
+        rates[-k:] = self.matrices.acceleration_rates(q, v, float(t))
+        return rates
 
     @property
     def has_energy(self) -> bool:
@@ -503,7 +543,7 @@ class MatricesSystem(VectorSystem):
         from dalembert.model.mechanism.ranks import admissible_velocity
 
         system: Any = self
-        return q if v is None else (q, admissible_velocity(system, np.asarray(q), np.asarray(v), t))
+        return q if v is None else (q, admissible_velocity(system, np.asarray(q), np.asarray(v), t).velocity)
 
 
 def in_time(system: Any) -> Any:

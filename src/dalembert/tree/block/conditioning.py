@@ -122,10 +122,11 @@ def matrices(mechanism: Mechanism, world: bool = True) -> Matrices:
         motion = TreeMotion(mechanism, tree, posed, q, v, t, ())
         columns = [[A[i, k] for i in range(A.shape[0])] for k in range(A.shape[1])]
         A = ca.horzcat(*[as_expression(in_frames(motion, mechanism.all_constraints, column)) for column in columns])
-    function = ca.Function("probe", [q, t], [M, A, ca.SX(rows.residual)])
+    function = ca.Function("probe", [q, t, v], [M, A, ca.SX(rows.residual)])
+    speeds = np.random.default_rng(1).standard_normal(mechanism.nv)  # of rows that depend on velocities
 
     def at(q: Any) -> tuple[Any, Any, Any]:
-        M, A, phi = (np.array(ca.densify(x)) for x in function(q, 0.0))
+        M, A, phi = (np.array(ca.densify(x)) for x in function(q, 0.0, speeds))
         return M, mechanism.without_rounding(A.reshape(len(mechanism.names), mechanism.nv), np.asarray(q)), phi.ravel()
 
     return at
