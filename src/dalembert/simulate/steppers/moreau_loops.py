@@ -419,13 +419,14 @@ def answer(w, x, velocity):
 
 @reordered_inner
 def energy_of(w, v):
-    """Return v . M v / 2."""
+    """Return v . M v / 2, with the pattern of the tree."""
     total = 0.0
     for i in range(v.size):
-        s = 0.0
-        for j in range(v.size):
+        s = 0.5 * w.M[i, i] * v[i]
+        for a in range(w.depth[i]):
+            j = w.ancestors[i, a]
             s += w.M[i, j] * v[j]
-        total += 0.5 * s * v[i]
+        total += s * v[i]
     return total
 
 
@@ -813,9 +814,28 @@ def gather(w, c, h, dry):
 
 
 @reordered_inner
+def share_tree(w, c, k, m):
+    """Return whether two contacts move velocities of the same tree: these begin with the same ones at the ground."""
+    for a in range(c.size[k]):
+        i = c.path[k, a]
+        if w.depth[i] == 0:
+            for b in range(c.size[m]):
+                if c.path[m, b] >= i:
+                    if c.path[m, b] == i:
+                        return True
+                    break
+    return False
+
+
+@reordered_inner
 def fill_block(w, c, s, t):
     """Write the block of G of two contacts."""
     k, m = w.active[s], w.active[t]
+    if not w.rate.size and not share_tree(w, c, k, m):
+        for a in range(w.first[s], w.first[s] + rows_of_kind(w.kinds[s])):
+            for b in range(w.first[t], w.first[t] + rows_of_kind(w.kinds[t])):
+                w.G[a, b] = w.G[b, a] = 0.0
+        return
     a0, b0 = 0 if c.gapped[k] else 1, 0 if c.gapped[m] else 1
     for a in range(rows_of_kind(w.kinds[s])):
         for b in range(rows_of_kind(w.kinds[t])):
