@@ -197,3 +197,64 @@ def test_laws_are_met_by_redundant_problems_from_nothing(seed):
     r, residual, first = solve(G, g, kind, mu, bound)
     assert residual < 1e-11
     assert misses(G, g, kind, mu, bound, r, first) < 1e-9 * max(1.0, np.abs(r).max()) * np.abs(g).max()
+
+
+# ----------------------------------------------------------------------------------------------------------------------
+# Stiff forces.
+
+
+def spring(k, d, expression):
+    """Return the force of a spring and a damper on a slider, as an expression or a function of Python."""
+    if not expression:
+        return lambda t, q, v: -k * q - d * v
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", 1), ca.SX.sym("v", 1)
+    return ca.Function("spring", [t, q, v], [-k * q - d * v])
+
+
+def test_a_stiff_spring_of_python_is_unstable_and_says_so():
+    """It ended at 2e193 m, completed."""
+    run = da.simulate(slider((1, 0, 0)), 1.0, [0.01], contacts=[FAR], force=spring(1e7, 0.0, expression=False), **STEPS)
+    assert run.status == "no solution"
+    assert "unstable" in run.message
+    assert "smaller step=" in run.message
+    assert np.abs(run.q).max() < 1e6
+
+
+@pytest.mark.parametrize(("k", "d"), [(1e7, 0.0), (1e6, 1e4), (0.0, 1e5)])
+def test_stiff_springs_and_dampers_that_are_expressions_are_implicit(k, d):
+    run = da.simulate(
+        slider((1, 0, 0)), 1.0, [0.01], [1.0], contacts=[FAR], force=spring(k, d, expression=True), **STEPS
+    )
+    assert run.ok, run.message
+    assert np.abs(run.q).max() < 0.02
+    assert np.abs(run.v[-1]).max() < 1.0
+
+
+def test_implicit_springs_are_of_first_order():
+    """m x'' = -k x - d x' against its closed form: the error falls with the step."""
+    k, d, errors = 100.0, 2.0, []
+    w = np.sqrt(k - d * d / 4)
+    exact = np.exp(-0.5 * d) * (0.1 * np.cos(w) + 0.1 * d / 2 / w * np.sin(w))
+    for h in (2e-3, 1e-3, 5e-4):
+        law = spring(k, d, expression=True)
+        run = da.simulate(slider((1, 0, 0)), 1.0, [0.1], contacts=[FAR], force=law, method="moreau", step=h)
+        errors.append(abs(run.q[-1, 0] - exact))
+    assert errors[2] < 0.55 * errors[1] < 0.31 * errors[0]
+    assert errors[2] < 2e-3
+
+
+def test_dampers_of_a_model_are_implicit():
+    b = da.Builder("damped", gravity=(0, 0, 0))
+    b.body("body", mass=1e-3, inertia=(0.1, 0.1, 0.1))
+    b.joint("x", "prismatic", parent="world", child="body", axis=(1, 0, 0), damping=100.0, stiffness=1e4)
+    run = da.simulate(b.build().with_passive(True), 0.2, [0.01], [1.0], contacts=[FAR], **STEPS)
+    assert run.ok, run.message
+    assert np.abs(run.q[-1]).max() < 1e-6
+
+
+def test_noise_in_the_forces_is_no_instability():
+    rng = np.random.default_rng(0)
+    run = da.simulate(
+        slider((1, 0, 0)), 1.0, contacts=[FAR], force=lambda t, q, v: rng.standard_normal(1) * 100, **STEPS
+    )
+    assert run.ok, run.message

@@ -49,8 +49,6 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, without: str
     """
     if not hasattr(mechanism, "joints"):
         return []
-    from dalembert.simulate.contact.contact_system import scene_of_contacts
-
     joints, notes = mechanism.joints, []
 
     def say(kind: str, names: Iterable[str], words: str, scene: str = "") -> None:
@@ -80,10 +78,9 @@ def ignored_data(mechanism: Mechanism, contacts: Any, forced: bool, without: str
         motors = [m.name for m in mechanism.actuators if np.isfinite(m.effort)]
         say("limits of effort", [*(j.name for j in joints if _finite(j.limits.effort)), *motors],
             "limits of effort of {} do not clip force=", "limits of effort of {} do not clip [force]")  # fmt: skip
-    scene = scene_of_contacts(contacts)
-    if scene is not None:
-        notes += [Ignored(LEFT_OUT, note) for note in scene.notes]
-    elif not _touching(contacts):
+    several = contacts if isinstance(contacts, Sequence) else [contacts]
+    notes += [Ignored(LEFT_OUT, note) for scene in several for note in getattr(scene, "notes", ())]
+    if not _touching(several):
         notes += [Ignored(SHAPES, note) for note in mechanism.notes if note.startswith(SHAPES)]
     return notes
 
@@ -92,12 +89,12 @@ def _finite(*values: Sequence[float]) -> bool:
     return any(np.isfinite(number) for numbers in values for number in numbers)
 
 
-def _touching(contacts: Any) -> bool:
+def _touching(contacts: Sequence[Any]) -> bool:
     """Return whether shapes of a run may touch, in place of those of the file; stops and friction have none."""
+    from dalembert.contact.scene import CollisionScene
     from dalembert.simulate.contact.shapes import Contact
 
-    several = contacts if isinstance(contacts, Sequence) else [contacts]
-    return any(isinstance(contact, Contact) for contact in several)
+    return any(isinstance(contact, Contact | CollisionScene) for contact in contacts)
 
 
 def _stopped(mechanism: Mechanism, contacts: Any) -> set[str]:

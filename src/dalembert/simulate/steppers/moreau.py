@@ -54,7 +54,7 @@ class MoreauMemory:
         self.massless = Limbs(w.M.copy()).any
         self.trapped_motion = self.massless and bool(free_motion(w.M.copy(), w.A.copy()).shape[1])
         w.stiff[0] = 1.0 if self.massless else 0.0
-        w.driven[:] = terms.driven()
+        w.driven[:], w.passive[:] = terms.driven(), terms.springs_and_dampers()
 
     def pattern(self) -> None:
         """Write the pattern of the mass matrix's factor, from a configuration of no special kind."""
@@ -110,7 +110,7 @@ class MoreauMemory:
             self._call(SIGNALS, SIGNATURE(self._called))
         if not self.forces.zero:
             arrays = {"t": w.environment[:1], "q": w.q, "v": w.v, "signals": w.environment[2:], "tau": w.tau}
-            self._take(TAU, self.forces.kernel, arrays)
+            self._take(TAU, terms.force_kernel(self.forces), arrays | {"slopes": w.slopes})
 
     def _take(self, row: int, kernel: Any, arrays: dict[str, Array]) -> None:
         self.work.calls[row], memory = bind(kernel, arrays)
@@ -152,7 +152,8 @@ def _work(session: Session, terms: MoreauTerms, room: int) -> MoreauWork:
     balls, frames = len(terms.contacts.fields), 0 if terms.scene is None else len(terms.scene.frames)
     turning = 3 * terms.k if terms.turning else 0
     shapes: dict[str, tuple[int, ...]] = {
-        "time": (1,), "h": (1,), "stiff": (1,), "rho": (1,), "q": (m.nq,), "base": (m.nq,), "moved": (m.nq,),
+        "time": (1,), "h": (1,), "slopes": (2 * n,), "passive": (2 * n,), "stiff": (1,),
+        "rho": (1,), "q": (m.nq,), "base": (m.nq,), "moved": (m.nq,),
         "middle": (m.nq,), "environment": (2 + signals,), "M": (n, n), "A": (rows, n), "rate": (rows,),
         "screws": (n if frames else 0, 6), "poses": (frames, 12), "margin": (1,),
         "residual": (held,), "stiffened": (n, n), "L": (n, n), "Q": (rows, n), "S": (rows, rows), "C": (rows, rows),
@@ -237,7 +238,7 @@ BLOCK = 1000
 MOST = 250
 """Steps in one call of the compiled loop: the keyboard is looked at between calls."""
 
-KEPT = ("q", "v", "warm", "left", "past", "past_who", "past_at", "past_push", "past_left")
+KEPT = ("q", "v", "tau_before", "mean", "warm", "left", "past", "past_who", "past_at", "past_push", "past_left")
 """Memory that a checkpoint holds: state, impulses and contact velocities of the last step."""
 
 PARADOX = (
@@ -245,6 +246,17 @@ PARADOX = (
     'several, and the steps take one impulse, or none, in their place; method="hybrid" stops there'
 )
 """What is said of sliding that has no answer, or several; steps go on with an impulse, as time stepping can."""
+
+REMEDY = (
+    "take a smaller step=, give forces as an expression of t, q, v, whose stiffness and damping are then implicit, or "
+    'take method="hybrid", whose steps adapt'
+)
+
+UNSTABLE = (
+    "at t = {t:.9g} s the steps of {h:.3g} s are unstable: joint forces change faster than a step, and the energy of "
+    "motion has grown {growth:.3g} times in a few steps; " + REMEDY
+)
+"""What is said where the steps make the energy that they show."""
 
 NO_PLACE = (
     "at t = {t:.9g} s no motion frees the contacts {names} of their penetration: they contradict each other; something "
@@ -309,7 +321,7 @@ class Moreau:
                 "samples at their ends; give a step= that divides it"
             )
         refuse_breaks_between_steps(session.breaks, s.start, h, 'method="moreau"')
-        self.counts, self.sums = np.zeros(loop.UNCERTAIN + 1, np.int64), np.zeros(loop.DOUBT_TIME + 1)
+        self.counts, self.sums = np.zeros(loop.STREAK + 1, np.int64), np.zeros(loop.STREAK_ENERGY + 1)
         self.counts[[loop.STRIDE, loop.TOTAL]] = stride, total
         self.sums[[loop.STEP, loop.START]] = h, s.start
         self.samples = samples_of(session, len(self.names), BLOCK)
@@ -352,8 +364,11 @@ class Moreau:
         if code == loop.OPPOSED:
             names = [repr(name) for name, kept in zip(self.terms.contacts.names, work.kept, strict=True) if not kept]
             raise SolvabilityError(OPPOSING.format(t=self.t, names=", ".join(names)))
+        if code == loop.UNSTABLE:
+            growth = float(loop.kinetic_energy(work) / self.sums[loop.STREAK_ENERGY])
+            raise SolvabilityError(UNSTABLE.format(t=self.t, growth=growth, h=self.sums[loop.STEP]))
         if code == loop.NON_FINITE:
-            raise SolvabilityError(f"at t = {self.t:.9g} s: the motion is no longer finite; try a smaller step")
+            raise SolvabilityError(f"at t = {self.t:.9g} s the steps are unstable, the motion is not finite: {REMEDY}")
         if code == loop.MASSLESS:
             raise SolvabilityError(f"at t = {self.t:.9g} s the mass matrix is singular")
         if code in (loop.CONTRADICTORY, loop.TRAPPED):

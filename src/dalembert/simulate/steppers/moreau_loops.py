@@ -42,14 +42,29 @@ from dalembert.simulate.limits import (
 TERMS, BIAS, ALONG, CLOSE, TAU = range(5)
 """Rows of the table of calls; a Python function for joint forces is in row 6, as `signals.py` has it."""
 
-FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY, TRAPPED, OPPOSED, FULL = range(8)
+FINE, CALLBACK, NON_FINITE, MASSLESS, CONTRADICTORY, TRAPPED, OPPOSED, FULL, UNSTABLE = range(9)
 """What became of a step."""
 
-COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED, PARADOXES, PARADOX, DEEP_STEPS, DEEP_PAIR, GAINS, UNCERTAIN = range(11)
-WORK, HEAT, RESIDUAL, STEP, START, PARADOX_TIME, DEEPEST, DEEP_TIME, DEEP_FIRST, GAIN, GAIN_TIME, DOUBT_TIME = range(12)
+COUNT, STRIDE, TOTAL, SAMPLES, UNSOLVED, PARADOXES, PARADOX, DEEP_STEPS, DEEP_PAIR, GAINS, UNCERTAIN, STREAK = range(12)
+(
+    WORK,
+    HEAT,
+    RESIDUAL,
+    STEP,
+    START,
+    PARADOX_TIME,
+    DEEPEST,
+    DEEP_TIME,
+    DEEP_FIRST,
+    GAIN,
+    GAIN_TIME,
+    DOUBT_TIME,
+    STREAK_ENERGY,
+) = range(13)
 """Places in `counts` and `sums`: steps in Painleve's paradox, the contact and the time of the first; steps that begin
 with a penetration, the contact, depth and time of the deepest, the time of the first; steps whose contacts gain energy,
-the first gain and its time; steps without certain digits, the time of the first."""
+the first gain and its time; steps without certain digits, the time of the first; steps in a row that forces outrun, and
+the energy of motion at their start."""
 
 SINKING = 0.1
 """What "completed" promises of time steps: no contact begins a step deeper than `DEEP`, this part of its way in a step,
@@ -64,6 +79,10 @@ CLOSING = 4
 
 SAME_FEATURE = 1e-6
 """What the square of a distance to a contact of the last step counts where it has the same corner or edge."""
+
+OUTRUN_PART, OUTRUN_STEPS, OUTRUN_GROWTH = 0.1, 8, 1e3
+"""Forces outrun the steps where the error of their work is more than the first part of the energy of motion in so many
+steps in a row, and the energy has grown by the last factor."""
 
 HELD_ROW = 1e-11
 """Contact rows of which constraint rows leave less than this part, in the metric of the mass, cannot be moved."""
@@ -116,6 +135,11 @@ class MoreauWork(NamedTuple):
     time: np.ndarray  # (1,)
     h: np.ndarray  # (1,)
     tau: np.ndarray
+    slopes: np.ndarray  # (2 n,) -d tau_j / d v_j, then -d tau_j / d q_j of forces that are expressions
+    passive: np.ndarray  # (2 n,) damping, then stiffness of joints
+    added: np.ndarray  # (n,) what implicit springs and dampers add to the diagonal of M
+    tau_before: np.ndarray
+    mean: np.ndarray  # (n,) velocity of the last step's way
     base: np.ndarray
     way: np.ndarray
     moved: np.ndarray
@@ -224,10 +248,8 @@ def factor_mass(w):
 
     That part of its diagonal entry, which elimination leaves of it, says how many digits cancel.
     """
-    n, M = w.D.size, w.M
-    if w.stiff[0] != 0.0:
-        stiffen(w)
-        M = w.stiffened
+    n, M = w.D.size, w.stiffened
+    stiffen(w)
     for k in range(n):
         for a in range(w.depth[k]):
             j = w.ancestors[k, a]
@@ -254,8 +276,18 @@ def factor_mass(w):
 
 @reordered_inner
 def stiffen(w):
-    """Write M + rho A^T A with rho of the size of the masses: definite where rows carry what has no mass."""
+    """Write M with implicit springs and dampers; where rows carry what has no mass, M + rho A^T A besides.
+
+    rho is of the size of the masses, so that the sum is definite.
+    """
     n, m = w.D.size, w.rate.size
+    for i in range(n):
+        for a in range(w.depth[i]):
+            j = w.ancestors[i, a]
+            w.stiffened[i, j] = w.M[i, j]
+        w.stiffened[i, i] = w.M[i, i] + w.added[i]
+    if w.stiff[0] == 0.0:
+        return
     trace, largest = 0.0, 0.0
     for i in range(n):
         trace += w.M[i, i]
@@ -266,11 +298,24 @@ def stiffen(w):
         largest = max(largest, size)
     w.rho[0] = trace / n / largest if largest > 0.0 else 0.0
     for i in range(n):
-        for j in range(n):
+        for j in range(i + 1):
             total = 0.0
             for k in range(m):
                 total += w.A[k, i] * w.A[k, j]
-            w.stiffened[i, j] = w.M[i, j] + w.rho[0] * total
+            w.stiffened[i, j] += w.rho[0] * total
+
+
+@reordered_inner
+def soften(w, h):
+    """Write what springs and dampers that are known add to the diagonal of M: h D + h^2 K / 2, of both kinds.
+
+    Slopes of the other sign, which push away, stay explicit.
+    """
+    n = w.v.size
+    for i in range(n):
+        D = max(w.slopes[i], 0.0) + w.passive[i]
+        K = max(w.slopes[n + i], 0.0) + w.passive[n + i]
+        w.added[i] = h * D + 0.5 * h * h * K
 
 
 @reordered_inner
@@ -463,6 +508,7 @@ def evaluate(w, c, tables, t, h):
         return CALLBACK
     if w.calls[TAU, 0] != 0:
         invoke(w.calls[TAU, 0], w.calls[TAU, 1], w.calls[TAU, 2])
+    soften(w, h)
     w.live[0] = c.fixed[0]
     return FINE
 
@@ -663,8 +709,12 @@ def set_forces(w, c, h):
     for i in range(w.v.size):
         w.speed[i] = w.v[i] + 0.5 * w.half[i]
     invoke(w.calls[BIAS, 0], w.calls[BIAS, 1], w.calls[BIAS, 2])
-    for i in range(w.v.size):
+    n = w.v.size
+    for i in range(n):
         w.push[i] = h * (w.tau[i] - w.bias[i])
+        # springs and dampers act at the end of the step; tau is that of its start, bias of its middle
+        w.push[i] -= h * h * max(w.slopes[n + i], 0.0) * w.v[i]
+        w.push[i] -= h * w.passive[i] * (w.v[i] - w.speed[i]) + 0.5 * h * h * w.passive[n + i] * w.v[i]
 
 
 @reordered_inner
@@ -1088,8 +1138,11 @@ def add_sums(w, c, h, sums):
         if w.P[a] != 0.0:
             heat -= 0.5 * w.P[a] * (w.before[a] + w.after[a])
             work -= w.P[a] * w.offset[a]
-    for i in range(w.v.size):
-        work += 0.5 * h * w.tau[i] * (w.v[i] + w.new[i])
+    n = w.v.size
+    for i in range(n):
+        D, K = max(w.slopes[i], 0.0), max(w.slopes[n + i], 0.0)
+        push = h * w.tau[i] - h * h * K * w.v[i] - (h * D + 0.5 * h * h * K) * (w.new[i] - w.v[i])
+        work += 0.5 * push * (w.v[i] + w.new[i])
     for i in range(w.rate.size):
         if w.driven[i]:
             total = 0.0
@@ -1154,6 +1207,7 @@ def finish(w, c, t, h, counts, sums, samples, status):
     leave(w, c)
     remember(w, c)
     for i in range(w.v.size):
+        w.mean[i] = 0.5 * (w.v[i] + w.new[i])
         w.v[i] = w.new[i]
     for i in range(w.q.size):
         w.q[i] = w.moved[i]
@@ -1165,6 +1219,30 @@ def finish(w, c, t, h, counts, sums, samples, status):
 
 # ----------------------------------------------------------------------------------------------------------------------
 # One step, and many.
+
+
+@reordered_inner
+def outrun(w, h, counts, sums):
+    """Return whether joint forces outrun the steps: the motion feeds on what forces change by from step to step.
+
+    The work h tau . v of a step is off by h (tau' - tau) . v / 2, tau' being the force at its end. Where that is no
+    small part of the energy of motion, step after step, while this energy grows, the steps make it.
+    """
+    error, n = 0.0, w.v.size
+    for i in range(n):
+        error += 0.5 * h * (w.tau[i] - w.tau_before[i]) * w.mean[i]
+        w.tau_before[i] = w.tau[i]
+    if error == 0.0:
+        counts[STREAK] = 0
+        return False
+    energy = energy_of(w, w.v)
+    if abs(error) <= OUTRUN_PART * energy:
+        counts[STREAK] = 0
+        return False
+    if counts[STREAK] == 0:
+        sums[STREAK_ENERGY] = energy
+    counts[STREAK] += 1
+    return counts[STREAK] >= OUTRUN_STEPS and energy > OUTRUN_GROWTH * sums[STREAK_ENERGY]
 
 
 @reordered_inner
@@ -1236,6 +1314,8 @@ def advance(w, c, shapes, tables, counts, sums, samples, most):
             code = find_shapes(w, c, shapes, h)
         if code != FINE:
             return code
+        if w.calls[TAU, 0] != 0 and outrun(w, h, counts, sums):
+            return UNSTABLE
         code, status = prepare(w, c, t, h, counts, sums)
         if code != FINE:
             return code
@@ -1278,3 +1358,9 @@ def fields_at_start(w, c):
 def leave_at_start(w, c):
     """Keep what contacts do before the first step."""
     leave(w, c)
+
+
+@steady
+def kinetic_energy(w):
+    """Return the energy of motion at the start of the step."""
+    return energy_of(w, w.v)

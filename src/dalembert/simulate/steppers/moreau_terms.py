@@ -35,7 +35,7 @@ from dalembert.simulate.contact.contact_system import (
 from dalembert.simulate.contact.geometry import asked
 from dalembert.simulate.contact.shapes import Heightfield, pairs_of
 from dalembert.simulate.contact.surface_loops import SLOTS
-from dalembert.simulate.equations.codes import MechanismForm, _kernel, _traced, trace_along
+from dalembert.simulate.equations.codes import Forces, MechanismForm, _kernel, _traced, trace_along
 from dalembert.simulate.equations.drives import known_by_accelerations
 from dalembert.simulate.equations.lagrangian_system import LagrangianSystem
 from dalembert.simulate.session import Session
@@ -161,6 +161,43 @@ class MoreauTerms:
                 fail(error)
 
         return SIGNATURE(run)
+
+    # --- forces that are implicit ---------------------------------------------------------------------------------
+
+    def force_kernel(self, forces: Forces) -> Any:
+        """Return the code of joint forces; of expressions with their slopes -d tau_j / d v_j and -d tau_j / d q_j."""
+        c = forces.controller
+        if c.function is not None or c.kind != "expression":
+            return forces.kernel
+        places = self._coordinates()
+        key = ("simulate", "tau and slopes", c.content, repr(places))
+        return _kernel(key, lambda: _trace_slopes(c, places), True)
+
+    def _coordinates(self) -> list[int]:
+        """Return per velocity the coordinate of which it is the rate, -1 where there is none."""
+        m = self.mechanism
+        if m is None:
+            return list(range(self.n))
+        places, manifold = [-1] * self.n, m.manifold
+        for i in range(len(m.joints)):
+            width = int(manifold.v_start[i + 1]) - int(manifold.v_start[i])
+            if width == 1 and int(manifold.q_start[i + 1]) - int(manifold.q_start[i]) == 1:
+                places[int(manifold.v_start[i])] = int(manifold.q_start[i])
+        return places
+
+    def springs_and_dampers(self) -> Array:
+        """Return damping, then stiffness of simple joints, of a mechanism where they act, (2 n,)."""
+        values, m = np.zeros(2 * self.n), self.mechanism
+        if m is None or not m.passive:
+            return values
+        places = self._coordinates()
+        for i, joint in enumerate(m.joints):
+            first = int(m.manifold.v_start[i])
+            for j, damping in enumerate(joint.damping):
+                values[first + j] = max(float(damping), 0.0)
+            for j, stiffness in enumerate(joint.stiffness):
+                values[self.n + first + j] = max(float(stiffness), 0.0) if places[first + j] >= 0 else 0.0
+        return values
 
     # --- patterns -----------------------------------------------------------------------------------------------
 
@@ -303,6 +340,17 @@ def _paths_of_bodies(mechanism: Any) -> dict[str, list[int]]:
     for i, joint in enumerate(mechanism.joints):
         paths[joint.child] = paths[joint.parent] + list(range(int(starts[i]), int(starts[i + 1])))
     return paths
+
+
+def _trace_slopes(c: Any, places: list[int]) -> ca.Function:
+    """Return t, q, v, signals -> tau and its slopes along the same velocities, and coordinates, of the other sign."""
+    inputs = {"t": c.t, "q": c.q, "v": c.v, "signals": c.symbols}
+    inputs = {name: port for name, port in inputs.items() if port.numel()}
+    speed, place = ca.jacobian(c.tau, c.v), ca.jacobian(c.tau, c.q)
+    slopes = [-speed[j, j] for j in range(len(places))]
+    slopes += [-place[j, k] if k >= 0 else ca.SX(0) for j, k in enumerate(places)]
+    outputs = [ca.densify(c.tau), ca.densify(ca.vertcat(*slopes))]
+    return ca.Function("tau", list(inputs.values()), outputs, list(inputs), ["tau", "slopes"])
 
 
 def _screws_and_poses(mechanism: Any, frames: tuple[str, ...], q: ca.SX) -> dict[str, ca.SX]:
