@@ -5,13 +5,19 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 import numpy as np
-from scipy.spatial import ConvexHull, QhullError
 
 from dalembert.contact.memory import HEAD, Hulls
 from dalembert.errors import ModelError
+from dalembert.first_use import LaterModule
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    from scipy import spatial
+else:
+    spatial = LaterModule("scipy.spatial")
 
 COPLANAR = 1e-7
 """Difference of unit normals, and of offsets over the size, below which triangles are one face."""
@@ -59,14 +65,14 @@ def convex_hull(points: Array, what: str = "a hull", most: int | None = None) ->
     if points.ndim != 2 or points.shape[1:] != (3,) or not np.isfinite(points).all():
         raise ModelError(f"{what}: its points must be finite and (n, 3); they are {points.shape}")
     try:
-        hull = ConvexHull(points)
-    except (QhullError, ValueError) as error:
+        hull = spatial.ConvexHull(points)
+    except (spatial.QhullError, ValueError) as error:
         raise ModelError(
             f"{what}: its {len(points)} points span no volume, so that it has no inside; use a box of some thickness"
         ) from error
     if most is not None and len(hull.vertices) > most:
         chosen = _farthest(points[hull.vertices], max(most, 4))
-        coarse = _polytope(ConvexHull(points[hull.vertices][chosen]))
+        coarse = _polytope(spatial.ConvexHull(points[hull.vertices][chosen]))
         offsets = np.array([n @ coarse.vertices[face[0]] for n, face in zip(coarse.normals, coarse.faces, strict=True)])
         outside = float((points[hull.vertices] @ coarse.normals.T - offsets).max())
         return ConvexPolytope(coarse.vertices, coarse.faces, coarse.normals, max(outside, 0.0))
@@ -83,7 +89,7 @@ def _farthest(points: Array, most: int) -> Array:
     return np.array(chosen)
 
 
-def _polytope(hull: ConvexHull) -> ConvexPolytope:
+def _polytope(hull: spatial.ConvexHull) -> ConvexPolytope:
     """Return a hull of SciPy with the triangles of a plane joined to one face."""
     used = np.unique(hull.simplices)
     index = np.full(len(hull.points), -1)
@@ -102,7 +108,7 @@ def _polytope(hull: ConvexHull) -> ConvexPolytope:
     return ConvexPolytope(vertices, tuple(faces), np.array(normals))
 
 
-def _planes(hull: ConvexHull, size: float) -> list[tuple[list[int], Array]]:
+def _planes(hull: spatial.ConvexHull, size: float) -> list[tuple[list[int], Array]]:
     """Return groups of triangles that lie in one plane, each with its normal: neighbours joined while they agree."""
     equations = hull.equations / [1.0, 1.0, 1.0, size]
     group = np.full(len(equations), -1)

@@ -74,7 +74,7 @@ def reduced(run: Trajectory, name: str, take: str, norm: bool = False) -> Array:
         rows = column(run, name)
         return (np.linalg.norm(rows, axis=1) if norm and rows.ndim == 2 else rows)[ENDS[take]]
     dense = run.with_samples_inside
-    return Motion.of(dense).reduced(column(dense, name), take, norm)[0]
+    return RunPieces.of(dense).reduced(column(dense, name), take, norm)[0]
 
 
 # ----------------------------------------------------------------------------------------------------------------------
@@ -239,7 +239,7 @@ def integral(p: Polynomials, power: int) -> Array:
 # Runs as pieces.
 
 
-class Motion:
+class RunPieces:
     """The samples of K runs, one behind the other, as pieces between jumps.
 
     Parameters
@@ -269,7 +269,7 @@ class Motion:
         self.t = t
 
     @classmethod
-    def of(cls, run: Trajectory) -> Motion:
+    def of(cls, run: Trajectory) -> RunPieces:
         """Return the pieces of one run."""
         inside = 0 if run.session is None else run.session.settings.inside
         return cls(run.t, run.step, np.array([0]), np.array([run.t.size]), inside)
@@ -306,7 +306,7 @@ class Motion:
 ENDS = {"first": 0, "last": -1}
 """Numbers of a column that are those of a sample."""
 
-REDUCTIONS: dict[str, Callable[[Motion, Array, bool], Array]] = {
+REDUCTIONS: dict[str, Callable[[RunPieces, Array, bool], Array]] = {
     "max": lambda motion, x, norm: motion.extremum(x, norm, 1.0),
     "min": lambda motion, x, norm: motion.extremum(x, norm, -1.0),
     "range": lambda motion, x, norm: motion.extremum(x, norm, 1.0) - motion.extremum(x, norm, -1.0),

@@ -8,12 +8,17 @@ depends on time, drives; lam multipliers, M a + A^T lam = f.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import casadi as ca
 import numpy as np
 
+from dalembert.first_use import LaterModule
 from dalembert.types import Array
+
+if TYPE_CHECKING:
+    import casadi as ca
+else:
+    ca = LaterModule("casadi")
 
 
 def own_rates(system: Any, q: Array, v: Array, t: Any) -> Array:
