@@ -63,3 +63,44 @@ def test_a_tripod_comes_to_rest_on_its_three_feet(seed, restitution):
     assert run.ok, run.message
     balance = run.energy.total + run.heat
     np.testing.assert_allclose(balance, balance[0], atol=1e-7 * run.energy.total[0])
+
+
+@cache
+def ball():
+    """Return a ball that moves up and down."""
+    b = da.Builder("ball", gravity=(0, 0, -GRAVITY))
+    b.body("ball", mass=1.0, inertia=(0.004, 0.004, 0.004))
+    b.joint("up", "prismatic", parent="world", child="ball", axis=(0, 0, 1))
+    return b.build()
+
+
+def watched(gap, restitution, **attributes):
+    """Return the run of a ball that bounces, watched by the height of its gap."""
+    event = da.Event(gap, name="gap", **attributes)
+    floor = da.Contact(da.Sphere("ball", 0.1), restitution=restitution, name="floor")
+    return da.simulate(ball(), 1.3, [1.0], contacts=[floor], events=[event], method="hybrid")
+
+
+@pytest.mark.parametrize("restitution", [0.0, 0.5])
+@pytest.mark.parametrize("rounding", [0.0, 1e-16, -1e-16])
+def test_a_zero_at_an_impact_counts_once(restitution, rounding):
+    """The zero of a gap counted as it closed, as it opened again, and where rounding had it beside the impact."""
+    run = watched(lambda t, q, v: q[0] - 0.1 + rounding, restitution)
+    struck = [event.time for event in run.events if event.new == "impact"]
+    zeros = [event.time for event in run.events if event.contact == "gap"]
+    assert len(struck) == len(zeros)
+    np.testing.assert_allclose(zeros, struck, atol=1e-12)
+
+
+def test_a_run_ends_at_the_second_impact_that_is_asked_for():
+    run = watched(lambda t, q, v: q[0] - 0.1, 0.5, terminal=2)
+    assert run.status == "event"
+    falls = np.sqrt(2 * 0.9 / GRAVITY)
+    assert run.t[-1] == pytest.approx(2 * falls, rel=1e-9)
+
+
+def test_a_function_that_goes_on_through_zero_at_an_impact_counts_once():
+    """The velocity of a second function has its zero where the ball strikes, and does not come back."""
+    falls = np.sqrt(2 * 0.9 / GRAVITY)
+    run = watched(lambda t, q, v: falls - t, 0.5)
+    assert [event.new for event in run.events if event.contact == "gap"] == ["falling"]
