@@ -350,7 +350,9 @@ class ContactEngine:
             try:
                 function()
             except BaseException as error:
-                self.error = error if self.error is None else self.error
+                # the last one is next to where the run ends; an interrupt stays
+                if self.error is None or isinstance(self.error, Exception):
+                    self.error = error
                 self.at.environment[memory.FAILED] = 1.0
 
         callback = SIGNATURE(guarded)
