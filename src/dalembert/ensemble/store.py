@@ -177,7 +177,7 @@ def checked_names(job: StudyJob) -> list[str]:
 def checksum(name: str, block: int, rows: Array) -> int:
     """Return the CRC-32 of what a block has of an array, with the name, the number of the block and the shape."""
     head = f"{name} {block} {rows.dtype.str} {rows.shape}".encode()
-    return zlib.crc32(np.ascontiguousarray(rows).view(np.uint8).ravel(), zlib.crc32(head)) if rows.size else 0
+    return zlib.crc32(np.ascontiguousarray(rows).tobytes(), zlib.crc32(head)) if rows.size else 0
 
 
 def file_checksum(path: Path) -> int:

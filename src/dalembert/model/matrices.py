@@ -276,11 +276,11 @@ class AccelerationRow(NamedTuple):
         parts = tuple(given) if isinstance(given, tuple | list) else ()
         if len(parts) not in (2, 3):
             raise ModelError(f"accelerations: {name!r} is (J, b) or (J, b, psi), not {given!r}")
-        J, b, *psi = parts
+        J, b, psi = (*parts, 0.0)[:3]
         what = f"of accelerations {name!r}"
         return cls(
             name, _function(J, (n,), f"J {what}"), _function(b, (), f"b {what}"),
-            _function(psi[0] if psi else 0.0, (), f"psi {what}"),
+            _function(psi, (), f"psi {what}"),
         )  # fmt: skip
 
 

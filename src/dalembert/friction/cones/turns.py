@@ -109,10 +109,10 @@ class ConeWork(NamedTuple):
     @classmethod
     def of(cls, contacts: int, rows: int) -> ConeWork:
         """Return memory for so many contacts and rows."""
-        vectors = [np.zeros(rows) for _ in range(11)]
-        whole = [np.zeros(rows, np.int64) for _ in range(2)]
-        square = [np.zeros((rows, rows)) for _ in range(2)]
-        return cls(np.zeros((contacts, 2)), np.zeros(2), *vectors, *square, *whole, np.zeros(4, np.int64))
+        shapes = {"p": (contacts, 2), "sizes": (2,), "J": (rows, rows), "L": (rows, rows)}
+        arrays = {name: np.zeros(shapes.get(name, (rows,))) for name in cls._fields}
+        arrays |= {name: np.zeros(rows, np.int64) for name in ("place", "pivot")}
+        return cls(**arrays | {"counts": np.zeros(4, np.int64)})
 
 
 @reordered_inner

@@ -226,7 +226,7 @@ def evaluated(mechanism: Mechanism, what: str, shape: tuple[int, ...], q: Any, *
     return call(mechanism, what, q, *others, t[..., None])
 
 
-def rows_at(system: Any, q: Array, t: float, v: Array) -> Array:
+def rows_at(system: Any, q: Array, t: Any, v: Array) -> Array:
     """Return A at a state: rows that constrain accelerations may depend on velocities."""
     return system.jacobian(q, t, v=v) if getattr(system, "of_accelerations", ()) else system.jacobian(q, t)
 

@@ -30,7 +30,7 @@ from dalembert.simulate.batch.batch_loops import ALONE, COMPLETE, WAITING, RunEn
 from dalembert.simulate.entry import session_of
 from dalembert.simulate.ignored import FRICTION, PASSIVE, missing_effects
 from dalembert.simulate.limits import CONSISTENT, ENERGY_ROUNDING, NO_STEP, ON_MANIFOLD
-from dalembert.simulate.reductions import INSIDE, Motion, column
+from dalembert.simulate.reductions import INSIDE, RunPieces, column
 from dalembert.simulate.session import FIELDS, Session
 from dalembert.simulate.steppers import explicit_loops as at
 from dalembert.simulate.time_methods import LONG, LOOSE, STIFF
@@ -389,7 +389,7 @@ class RunBatch:
             for d in dense.runner.run(starts, np.full(first.size, WAITING, np.int64)):
                 if not d.rows.size:
                     continue
-                motion = Motion(d.run.t, d.run.step, d.first, d.stop, INSIDE)
+                motion = RunPieces(d.run.t, d.run.step, d.first, d.stop, INSIDE)
                 rows = part[d.rows]
                 good[rows] = True
                 for k, (name, take, norm) in enumerate(wanted):

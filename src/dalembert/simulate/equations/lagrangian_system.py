@@ -326,9 +326,13 @@ class LagrangianSystem(VectorSystem):
             return self.lagrangian.jacobian(q, t)
         return self.lagrangian.jacobian(q, t, v=self._speed if v is None else v)
 
-    @cached_property
+    @property
     def of_accelerations(self) -> tuple[str, ...]:
         """Names of rows that constrain accelerations."""
+        return self._rows_of_accelerations
+
+    @cached_property
+    def _rows_of_accelerations(self) -> tuple[str, ...]:
         flags = of_accelerations(self.expressions, self.v)
         return tuple(name for name, flag in zip(self.names, flags, strict=True) if flag)
 

@@ -87,9 +87,6 @@ steps in a row, and the energy has grown by the last factor."""
 HELD_ROW = 1e-11
 """Contact rows of which constraint rows leave less than this part, in the metric of the mass, cannot be moved."""
 
-ROUNDS = 20
-"""Rounds in which contacts that impulses of others close join the problem, at most."""
-
 OPEN, STICK, SLIP = int(Mode.OPEN), int(Mode.STICK), int(Mode.SLIP)
 """Modes of samples, as compiled loops read them."""
 
@@ -1275,10 +1272,10 @@ def prepare(w, c, t, h, counts, sums):
 @reordered_inner
 def solve(w, c, t, h, counts, sums):
     """Find impulses and velocity of a step, the contacts closed under the answer; return what became of it."""
-    m, size = 0, 0
+    m, size, residual = 0, 0, 0.0
     for a in range(w.P.size):
         w.P[a] = w.warm[a]
-    for turn in range(ROUNDS):
+    for turn in range(w.live[0] + 1):  # every round but the last adds a contact
         m, size = gather(w, c, h, False)
         if turn == 0:
             look_for_paradox(w, c, m, t, counts, sums)

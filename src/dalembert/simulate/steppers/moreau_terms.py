@@ -266,7 +266,8 @@ class MoreauTerms:
     def table(self, ancestors: Array, depth: Array, room: int) -> SteppedContacts:
         """Return the contacts as arrays, with room for so many contacts between shapes."""
         several, k, n = self.contacts.contacts, self.k, self.n
-        limit = np.array([float(contact.law.limit) for contact in several])
+        laws: list[Any] = [contact.law for contact in several]
+        limit = np.array([float(law.limit) for law in laws])
         gapped = np.array([contact.gapped for contact in several], bool)
         wide = np.array([contact.width for contact in several], np.int64)
         kind = np.where(gapped, np.where(limit > 0.0, CONE, NORMAL), np.where(wide == 1, LINE, DISK)).astype(np.int64)
