@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -54,34 +55,30 @@ class HullMaker:
         what = f"collision shape {shape.name!r}"
         if shape.points is not None:
             return (self._coarse(np.asarray(shape.points, float), what),)
-        vertices, faces = triangles(shape.file)
-        vertices = vertices * shape.size
         what += f" ({Path(shape.file).name})"
         if self.decompose is not None:
-            return tuple(self._coarse(np.asarray(part, float), what) for part in self.decompose(vertices, faces))
-        hull = self._coarse(vertices, what)
-        self._judge(vertices, faces, hull, f"{shape.name!r}")
+            vertices, faces = triangles(shape.file)
+            parts = self.decompose(vertices * shape.size, faces)
+            return tuple(self._coarse(np.asarray(part, float), what) for part in parts)
+        changed = Path(shape.file).stat().st_mtime_ns if Path(shape.file).is_file() else 0
+        hull, share = hull_of_file(shape.file, changed, shape.size, self.most_vertices)
+        self._note_error(hull, what)
+        if share is None:
+            self.open_meshes.append(f"{shape.name!r}")
+        elif share < HOLLOW:
+            self.hollow.append((share, f"{shape.name!r}"))
         return (hull,)
 
     def _coarse(self, points: Array, what: str) -> ConvexPolytope:
         hull = convex_hull(np.unique(points, axis=0), what, self.most_vertices)
+        self._note_error(hull, what)
+        return hull
+
+    def _note_error(self, hull: ConvexPolytope, what: str) -> None:
         if hull.error:
             self.notes.append(
                 f"{what}: its hull has {len(hull.vertices)} vertices; up to {hull.error:.2g} m of the mesh are outside"
             )
-        return hull
-
-    def _judge(self, vertices: Array, faces: Array, hull: ConvexPolytope, what: str) -> None:
-        """Remember a mesh with an open edge, or one that fills less than its hull."""
-        edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
-        _, counts = np.unique(edges, axis=0, return_counts=True)
-        if (counts % 2).any():
-            self.open_meshes.append(what)
-            return
-        a, b, c = (vertices[faces[:, k]] - vertices[0] for k in range(3))
-        share = abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6.0 / hull.volume
-        if share < HOLLOW:
-            self.hollow.append((share, what))
 
     def all_notes(self) -> list[str]:
         """Return the notes, with one line for all meshes that are not closed and one for those that are not convex."""
@@ -100,11 +97,30 @@ class HullMaker:
         return lines
 
 
+@lru_cache(maxsize=512)
+def hull_of_file(
+    path: str, changed: int, scale: tuple[float, ...], most: int | None
+) -> tuple[ConvexPolytope, float | None]:
+    """Return the hull of a mesh, and which share of it the mesh fills; None for one with an open edge.
+
+    A file is read once as long as it does not change.
+    """
+    vertices, faces = triangles(path)
+    vertices = vertices * scale
+    hull = convex_hull(vertices, path, most)
+    edges = np.sort(np.concatenate([faces[:, [0, 1]], faces[:, [1, 2]], faces[:, [2, 0]]]), axis=1)
+    _, counts = np.unique(edges, axis=0, return_counts=True)
+    if (counts % 2).any():
+        return hull, None
+    a, b, c = (vertices[faces[:, k]] - vertices[0] for k in range(3))
+    return hull, abs(float(np.einsum("ij,ij->", a, np.cross(b, c)))) / 6.0 / hull.volume
+
+
 def triangles(path: str) -> tuple[Array, Array]:
     """Return vertices (n, 3) and triangles (m, 3) of a file; vertices at one place are one."""
     if not Path(path).is_file():
         raise ModelError(f"the mesh {path!r} is not there")
-    parts = read_mesh(path)
+    parts = read_mesh(path, most=None)
     if not parts:
         raise ModelError(f"{path}: the mesh has no triangles")
     starts = np.cumsum([0, *(len(part.vertices) for part in parts)])

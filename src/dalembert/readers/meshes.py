@@ -44,17 +44,23 @@ class TriangleMesh:
     color: int | None = None
 
 
-def read_mesh(path: str) -> tuple[TriangleMesh, ...]:
-    """Return the triangles of a file, one mesh for each material; ModelError where there are none to be had."""
+def read_mesh(path: str, most: int | None = MOST_FACES) -> tuple[TriangleMesh, ...]:
+    """Return the triangles of a file, one mesh for each material, made coarser where one has more than `most`.
+
+    Raises
+    ------
+    ModelError
+        There are none to be had.
+    """
     try:
         changed = Path(path).stat().st_mtime_ns
     except OSError:
         changed = 0
-    return _read(path, changed)
+    return _read(path, changed, most)
 
 
 @lru_cache(maxsize=256)
-def _read(path: str, changed: int) -> tuple[TriangleMesh, ...]:
+def _read(path: str, changed: int, most: int | None) -> tuple[TriangleMesh, ...]:
     """Read a file, once as long as it does not change."""
     readers = {".stl": _stl, ".obj": _obj, ".dae": _dae}
     suffix = Path(path).suffix.lower()
@@ -67,7 +73,8 @@ def _read(path: str, changed: int) -> tuple[TriangleMesh, ...]:
         raise
     except (ValueError, IndexError, KeyError, struct.error, OverflowError) as error:
         raise ModelError(f"{path}: not a mesh in {suffix[1:].upper()} ({error})") from error
-    return tuple(coarser(_checked(mesh, path), MOST_FACES) for mesh in meshes if len(mesh.faces))
+    checked = (_checked(mesh, path) for mesh in meshes if len(mesh.faces))
+    return tuple(mesh if most is None else coarser(mesh, most) for mesh in checked)
 
 
 def _checked(mesh: TriangleMesh, path: str) -> TriangleMesh:

@@ -151,6 +151,8 @@ class UrdfText:
             self._open(f"constraint {constraint.label}")
         if m.visuals:
             self.left_out.append(f"{len(m.visuals)} visuals")
+        if m.collision_shapes:
+            self.left_out.append(f"{len(m.collision_shapes)} collision shapes")
         if tuple(m.gravity) != (0.0, 0.0, -9.81):
             self.left_out.append(f"gravity {m.gravity}")
         if any(joint.kind == "free" and _is_root(joint) for joint in m.joints):
