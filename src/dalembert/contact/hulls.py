@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
-from itertools import pairwise
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -34,6 +33,8 @@ class ConvexPolytope:
         Corners of every face, counter-clockwise seen from outside.
     normals : (faces, 3)
         Outward.
+    volume
+        m^3.
     error
         How far a point of the cloud is outside, metres: zero unless the hull was made coarser.
     """
@@ -41,16 +42,8 @@ class ConvexPolytope:
     vertices: Array
     faces: tuple[tuple[int, ...], ...]
     normals: Array
+    volume: float
     error: float = 0.0
-
-    @property
-    def volume(self) -> float:
-        """Return the volume, m^3."""
-        centre, total = self.vertices.mean(axis=0), 0.0
-        for face in self.faces:
-            a, *rest = self.vertices[list(face)] - centre
-            total += sum(float(np.dot(a, np.cross(b, c))) for b, c in pairwise(rest))
-        return total / 6.0
 
 
 def convex_hull(points: Array, what: str = "a hull", most: int | None = None) -> ConvexPolytope:
@@ -75,7 +68,7 @@ def convex_hull(points: Array, what: str = "a hull", most: int | None = None) ->
         coarse = _polytope(spatial.ConvexHull(points[hull.vertices][chosen]))
         offsets = np.array([n @ coarse.vertices[face[0]] for n, face in zip(coarse.normals, coarse.faces, strict=True)])
         outside = float((points[hull.vertices] @ coarse.normals.T - offsets).max())
-        return ConvexPolytope(coarse.vertices, coarse.faces, coarse.normals, max(outside, 0.0))
+        return replace(coarse, error=max(outside, 0.0))
     return _polytope(hull)
 
 
@@ -96,16 +89,23 @@ def _polytope(hull: spatial.ConvexHull) -> ConvexPolytope:
     index[used] = np.arange(len(used))
     vertices = hull.points[used]
     size = float(np.ptp(vertices, axis=0).max())
+    triangles = index[hull.simplices]
+    a, b, c = (vertices[triangles[:, k]] for k in range(3))
+    inward = np.einsum("ij,ij->i", np.cross(b - a, c - a), hull.equations[:, :3]) < 0.0
+    triangles[inward] = triangles[inward][:, ::-1]
     faces, normals = [], []
     for members, n in _planes(hull, size):
+        normals.append(n)
+        if len(members) == 1:
+            faces.append(tuple(map(int, triangles[members[0]])))
+            continue
         corners = np.array(sorted({int(k) for triangle in members for k in index[hull.simplices[triangle]]}))
         centre = vertices[corners].mean(axis=0)
         x = vertices[corners[0]] - centre
         y = np.cross(n, x)
         angles = np.arctan2((vertices[corners] - centre) @ y, (vertices[corners] - centre) @ x)
         faces.append(tuple(int(k) for k in corners[np.argsort(angles)]))
-        normals.append(n)
-    return ConvexPolytope(vertices, tuple(faces), np.array(normals))
+    return ConvexPolytope(vertices, tuple(faces), np.array(normals), float(hull.volume))
 
 
 def _planes(hull: spatial.ConvexHull, size: float) -> list[tuple[list[int], Array]]:
