@@ -62,7 +62,8 @@ def _row(pairs: Pairs) -> str:
         if distances is None:
             text += " |" + " " * 28
             continue
-        theirs = np.array([pairs.bound(i, n / (np.linalg.norm(n) or 1.0)) for i, n in enumerate(normals)])
+        sizes = np.linalg.norm(normals, axis=1)  # zero where a peer has no answer
+        theirs = np.array([pairs.bound(i, normals[i] / s) if s else -np.inf for i, s in enumerate(sizes)])
         better, worse = (np.sum(d > 1e-9 * pairs.scale) for d in (own - theirs, theirs - own))
         agree = np.mean(np.abs(distances - found[:, 6]) < 1e-8 * pairs.scale)
         text += f" |     {f'{1e6 * spent:7.2f}' if peer is _coal else '':7}{agree:7.1%}{better:5d}{worse:5d}"
