@@ -223,6 +223,17 @@ class DAE:
         return np.array([r.element_hash() in present for r in ca.vertsplit(self.rates)])
 
     @cached_property
+    def driven(self) -> Array:
+        """Which equations fix the state whatever the step is, (n,) bool: algebraic ones, where one depends on time.
+
+        Without time they bind a free motion, and no step is longer than that motion allows.
+        """
+        algebraic = ~np.array(ca.which_depends(self.residual, self.rates, 1, True), dtype=bool)
+        inputs = ca.vertcat(self.time, self.signals)
+        moving = algebraic & np.array(ca.which_depends(self.residual, inputs, 1, True), dtype=bool)
+        return algebraic & moving.any()
+
+    @cached_property
     def shift(self) -> ca.SX:
         """Symbol of c."""
         return ca.SX.sym("c")

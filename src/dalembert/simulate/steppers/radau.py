@@ -18,7 +18,7 @@ from dalembert.simulate.equations.compiled import (
     kernel_of,
 )
 from dalembert.simulate.equations.signals import set_signals
-from dalembert.simulate.events.event_loops import begin_events, pass_events
+from dalembert.simulate.events.event_loops import begin_events, interpolate, pass_events
 from dalembert.simulate.interruptible import interrupted
 from dalembert.simulate.limits import FIRST_CORRECTION, LEAST_RADAU_ERROR, POOR_PIVOT
 from dalembert.simulate.steppers.bdf import first_size, grown, limit, norm, weigh, worst_unknown
@@ -86,6 +86,11 @@ def radau() -> Radau:
 # step stays. Error: -J^-1 F(t_n, x_n, -E z / h), of order 3 (F linear in x'), tested unknowns only, an unknown of index
 # 2 weighed by h, of index 3 by h^2. E. Hairer, G. Wanner, "Solving Ordinary Differential Equations II", sec. IV.8; step
 # size by K. Gustafsson's predictive control.
+#
+# Where algebraic equations g depend on time, as rows of drives do, they fix the stages whatever the step is, and the
+# estimate above sees nothing. The polynomial between the ends of steps then is tested against these equations alone:
+# -J^-1 g(t, x(t)) at two times inside the step. Without drives the free motion bounds steps, whose error is estimated
+# above.
 
 
 EPS = np.finfo(np.float64).eps
@@ -101,6 +106,12 @@ SAFETY = 0.9
 SMALLEST, LARGEST = 0.2, 8.0
 KEEP_RATE, KEEP_RATIO = 1e-2, 1.2
 """Step and factors are kept where Newton's method converged this fast and the step would grow by no more than this."""
+
+INSIDE = (0.4, 0.87)
+"""Parts of a step where driven rows are tested: in the middle between nodes, where collocation leaves most."""
+
+SHARE_OF_ORDER = 2.0 / 3.0
+"""Power that makes an error of order 6, as Hermite's polynomial through three points has, one of order 4."""
 
 
 @compiled
@@ -183,7 +194,38 @@ def _error(work, extra, state, radau, x, z, error):
 
 
 @compiled
-def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history):
+def _write_end(radau, x, z, t, h, row):
+    """Write the end of a step to a row of the mesh: the last stage, its rate that of the collocation polynomial."""
+    n, W = x.size, radau.W
+    row[0], row[1] = t, 5.0
+    for k in range(n):
+        row[2 + k] = x[k] + z[2, k]
+        row[2 + n + k] = (W[2, 0] * z[0, k] + W[2, 1] * z[1, k] + W[2, 2] * z[2, k]) / h
+
+
+@compiled
+def _error_inside(work, extra, state, option, tables, mesh, rows, scale):
+    """Return by how much driven rows are missed between the ends of the step to mesh[rows], over the tolerance."""
+    s = state[0]
+    n, worst, calls = work.x.size, 0.0, extra.calls
+    past = hermite(mesh[:, 0], mesh[:, 2 : n + 2], mesh[:, n + 2 :], 0, rows)
+    for part in INSIDE:
+        set_signals(work.calls, work.environment, tables, s.t + part * s.h, s.t_low, s.t_high)
+        interpolate(past, (part - 1.0) * s.h, work.x, work.rates)
+        invoke(work.calls[RESIDUAL, 0], work.calls[RESIDUAL, 1], work.calls[RESIDUAL, 2])
+        s.evaluations += 1
+        for k in range(n):
+            extra.right[k] = -work.residual[k] if extra.driven[k] else 0.0
+        invoke(calls[SOLVE, 0], calls[SOLVE, 1], calls[SOLVE, 2])
+        size = norm(extra.solution, scale, option.tested, option.tested_count)
+        if not np.isfinite(size):
+            return np.inf
+        worst = max(worst, size)
+    return worst**SHARE_OF_ORDER
+
+
+@compiled
+def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history, mesh, rows):
     """Try one step until it is accepted; return DONE or why the step size collapsed."""
     s = state[0]
     if s.t + s.h == s.t:
@@ -215,6 +257,10 @@ def _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, erro
                 if size >= 1.0:
                     _error(work, extra, state, radau, x, z, error)
                     size = max(norm(error, scale, option.tested, option.tested_count), LEAST_RADAU_ERROR)
+            # what the ends of steps do not show
+            if extra.is_driven and size < 1.0:
+                _write_end(radau, x, z, s.t + s.h, s.h, mesh[rows])
+                size = max(size, _error_inside(work, extra, state, option, tables, mesh, rows, scale))
             # the next step by the error, and by how it has changed
             safety = SAFETY * (2 * MOST_ITERATIONS + 1) / (2 * MOST_ITERATIONS + s.iterations - before)
             factor = safety * size**-0.25
@@ -280,7 +326,9 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
             s.status = INTERRUPTED
             break
         # one step, accepted or given up
-        outcome = _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history)
+        if rows == mesh.shape[0]:
+            mesh = grown(mesh, 2 * rows)
+        outcome = _attempt(work, extra, state, radau, option, tables, x, rates, z, scale, error, history, mesh, rows)
         if outcome != DONE:
             s.status = outcome
             break
@@ -288,20 +336,16 @@ def run_radau(work, extra, state, option, tables, mesh, radau):
         s.order_counts[5] += 1
         h = s.h_used = s.h
         s.t = s.t_stop if abs(s.t + h - s.t_stop) <= 4.0 * EPS * (abs(s.t) + abs(h)) else s.t + h
-        # the last stage is the end of the step; its rate is that of the collocation polynomial
-        for k in range(n):
-            x[k] += z[2, k]
-            rates[k] = (radau.W[2, 0] * z[0, k] + radau.W[2, 1] * z[1, k] + radau.W[2, 2] * z[2, k]) / h
+        _write_end(radau, x, z, s.t, h, mesh[rows])
+        x[:], rates[:] = mesh[rows, 2 : n + 2], mesh[rows, n + 2 :]
         work.x[:], work.rates[:] = x, rates
         if work.calls[PROJECTION, 0] != 0:
             set_signals(work.calls, work.environment, tables, s.t, s.t_low, s.t_high)
             project(work, state)
             x[:] = work.x
-        # a row of the mesh; events on the polynomial through the last points
-        if rows == mesh.shape[0]:
-            mesh = grown(mesh, 2 * rows)
-        mesh[rows, 0], mesh[rows, 1], mesh[rows, 2 : n + 2], mesh[rows, n + 2 :] = s.t, 5.0, x, rates
+            mesh[rows, 2 : n + 2] = x
         rows += 1
+        # events on the polynomial through the last points
         if signs.size:
             past = hermite(mesh[:, 0], mesh[:, 2 : n + 2], mesh[:, n + 2 :], 0, rows - 1)
             events, ended = pass_events(point, tables, past, state, h, signs, option, events)
@@ -335,6 +379,8 @@ class RadauWork(NamedTuple):
     """What the stepper reads and writes beside `Work`."""
 
     calls: Array
+    driven: Array  # which equations fix the state whatever the step is, see `DAE.driven`
+    is_driven: bool
     shift: Array  # real and imaginary part of the complex leading coefficient
     complex_factors: Array
     complex_quality: Array
@@ -369,6 +415,7 @@ class RadauCodes:
         both = ca.SX.sym("complex_right", 2 * dae.n)
         solution = solve(plan, complex_kept, [Complex(both[i], both[dae.n + i]) for i in range(dae.n)])
         self.stored = values.numel()
+        self.driven = dae.driven
         self.kernels = {
             "solve": kernel_of("solve", {"factors": factors.symbols(), "right": right}, {"solution": step}),
             "complex_factor": kernel_of(
@@ -387,11 +434,11 @@ class RadauCodes:
         """Return memory for one integration."""
         n = work.x.size
         sizes = [2, self.stored, 1, n, n, 2 * n, 2 * n]
-        arrays = dict(zip(RadauWork._fields[1:], (np.zeros(size) for size in sizes), strict=True))
+        arrays = dict(zip(RadauWork._fields[3:], (np.zeros(size) for size in sizes), strict=True))
         shared = {"x": work.x, "rates": work.rates, "environment": work.environment, "factors": work.factors}
         calls = np.zeros((len(CODES), 3), np.int64)
         alive = []
         for row, code in enumerate(CODES):
             calls[row], memory_of_call = bind(self.kernels[code], shared | arrays)
             alive.append(memory_of_call)
-        return RadauWork(calls, *arrays.values()), alive
+        return RadauWork(calls, self.driven, bool(self.driven.any()), **arrays), alive
