@@ -189,7 +189,8 @@ class MoreauWork(NamedTuple):
     margin: np.ndarray  # (1,) within which contacts between shapes are looked at, beside their way
     balls: np.ndarray
     turns: np.ndarray  # (3 k, n) r omega of the spheres of a contact, of those whose normal may turn; else no rows
-    Y: np.ndarray
+    Y: np.ndarray  # (k, n, 3)
+    block: np.ndarray  # (3, 3) of G
     ready: np.ndarray  # (k,) whose rows of Y are of this step
     distance: np.ndarray
     normals: np.ndarray
@@ -328,15 +329,18 @@ def halve(w, x):
 
 
 @reordered_inner
-def halve_along(w, path, size, x):
-    """Overwrite x, which is zero but at the velocities path[:size], by half(x)."""
+def halve_three(w, path, size, y):
+    """Overwrite the columns of y (n, 3), which are zero but at the velocities path[:size], by half(y)."""
     for b in range(size - 1, -1, -1):
         i = path[b]
-        s = x[i]
+        y0, y1, y2, root = y[i, 0], y[i, 1], y[i, 2], w.root[i]
         for a in range(w.depth[i]):
             j = w.ancestors[i, a]
-            x[j] -= w.L[i, j] * s
-        x[i] = s * w.root[i]
+            ratio = w.L[i, j]
+            y[j, 0] -= ratio * y0
+            y[j, 1] -= ratio * y1
+            y[j, 2] -= ratio * y2
+        y[i, 0], y[i, 1], y[i, 2] = root * y0, root * y1, root * y2
 
 
 @reordered_inner
@@ -781,51 +785,36 @@ def ready_rows(w, c, k):
     if w.ready[k]:
         return
     w.ready[k] = True
-    n = w.v.size
-    for j in range(3):
-        y = w.Y[3 * k + j]
-        for i in range(n):
-            y[i] = 0.0
-        for a in range(c.size[k]):
-            y[c.path[k, a]] = w.W[3 * k + j, c.path[k, a]]
-        halve_along(w, c.path[k], c.size[k], y)
-        if w.rate.size:
-            free_of_rows(w, y)
+    y = w.Y[k]
+    for i in range(w.v.size):
+        y[i, 0] = y[i, 1] = y[i, 2] = 0.0
+    for a in range(c.size[k]):
+        i = c.path[k, a]
+        y[i, 0], y[i, 1], y[i, 2] = w.W[3 * k, i], w.W[3 * k + 1, i], w.W[3 * k + 2, i]
+    halve_three(w, c.path[k], c.size[k], y)
+    if w.rate.size:
+        for j in range(3):
+            free_of_rows(w, y, j)
 
 
 @reordered_inner
-def free_of_rows(w, y):
-    """Take from y what the constraint rows hold; what they leave of it below rounding is nothing."""
-    before, after = 0.0, 0.0
-    for a in range(y.size):
-        before += y[a] * y[a]
+def free_of_rows(w, y, j):
+    """Take from column j of y what the constraint rows hold; what they leave of it below rounding is nothing."""
+    before, after, n = 0.0, 0.0, w.v.size
+    for a in range(n):
+        before += y[a, j] * y[a, j]
     for i in range(w.rate.size):
         total = 0.0
-        for a in range(y.size):
-            total += w.Q[i, a] * y[a]
+        for a in range(n):
+            total += w.Q[i, a] * y[a, j]
         if total != 0.0:
-            for a in range(y.size):
-                y[a] -= total * w.Q[i, a]
-    for a in range(y.size):
-        after += y[a] * y[a]
+            for a in range(n):
+                y[a, j] -= total * w.Q[i, a]
+    for a in range(n):
+        after += y[a, j] * y[a, j]
     if after <= HELD_ROW * HELD_ROW * before:
-        for a in range(y.size):
-            y[a] = 0.0
-
-
-@reordered_inner
-def product(w, c, k, a, m, b):
-    """Return the product of row a of contact k and row b of contact m of Y."""
-    total, one, two = 0.0, 3 * k + a, 3 * m + b
-    if w.rate.size:
-        for i in range(w.v.size):
-            total += w.Y[one, i] * w.Y[two, i]
-        return total
-    less = k if c.size[k] <= c.size[m] else m
-    for j in range(c.size[less]):
-        i = c.path[less, j]
-        total += w.Y[one, i] * w.Y[two, i]
-    return total
+        for a in range(n):
+            y[a, j] = 0.0
 
 
 @reordered_inner
@@ -883,10 +872,23 @@ def fill_block(w, c, s, t):
             for b in range(w.first[t], w.first[t] + rows_of_kind(w.kinds[t])):
                 w.G[a, b] = w.G[b, a] = 0.0
         return
+    x, y, dense = w.Y[k], w.Y[m], w.rate.size > 0
+    less = k if c.size[k] <= c.size[m] else m
+    g00 = g01 = g02 = g10 = g11 = g12 = g20 = g21 = g22 = 0.0
+    for e in range(w.v.size if dense else c.size[less]):
+        i = e if dense else c.path[less, e]
+        x0, x1, x2, y0, y1, y2 = x[i, 0], x[i, 1], x[i, 2], y[i, 0], y[i, 1], y[i, 2]
+        g00, g01, g02 = g00 + x0 * y0, g01 + x0 * y1, g02 + x0 * y2
+        g10, g11, g12 = g10 + x1 * y0, g11 + x1 * y1, g12 + x1 * y2
+        g20, g21, g22 = g20 + x2 * y0, g21 + x2 * y1, g22 + x2 * y2
+    block = w.block
+    block[0, 0], block[0, 1], block[0, 2] = g00, g01, g02
+    block[1, 0], block[1, 1], block[1, 2] = g10, g11, g12
+    block[2, 0], block[2, 1], block[2, 2] = g20, g21, g22
     a0, b0 = 0 if c.gapped[k] else 1, 0 if c.gapped[m] else 1
     for a in range(rows_of_kind(w.kinds[s])):
         for b in range(rows_of_kind(w.kinds[t])):
-            value = product(w, c, k, a0 + a, m, b0 + b)
+            value = block[a0 + a, b0 + b]
             w.G[w.first[s] + a, w.first[t] + b] = w.G[w.first[t] + b, w.first[s] + a] = value
 
 
@@ -1088,7 +1090,7 @@ def move_back(w, c, h):
         w.half[i] = 0.0
     for s in range(m):
         for i in range(w.v.size):
-            w.half[i] += w.Y[3 * w.active[s], i] * w.r[s]
+            w.half[i] += w.Y[w.active[s], i, 0] * w.r[s]
     halve_back(w, w.half)
     move(w, w.moved, 1.0, w.half)
 
