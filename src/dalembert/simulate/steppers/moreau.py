@@ -159,7 +159,8 @@ def _work(session: Session, terms: MoreauTerms, room: int) -> MoreauWork:
         "residual": (held,), "stiffened": (n, n), "L": (n, n), "Q": (rows, n), "S": (rows, rows), "C": (rows, rows),
         "rest": (rows, rows), "side": (rows,), "lam": (rows,), "row_sizes": (rows,), "gaps": (k,), "W": (3 * k, n),
         "offset": (3 * k,), "load": (k,), "axes": (k, 3, 3), "balls": (balls, 12 + 6 * n), "turns": (turning, n),
-        "Y": (k, n, 3), "block": (3, 3), "distance": (SLOTS,), "normals": (SLOTS, 3), "places": (SLOTS, 3), "normal": (3,),
+        "Y": (k, n, 3), "block": (3, 3), "distance": (SLOTS,), "normals": (SLOTS, 3), "places": (SLOTS, 3),
+        "normal": (3,),
         "left": (k, 9), "missed": (k,), "mu": (k,), "bound": (k,), "floor": (k,), "G": (3 * k, 3 * k),
         "found": (room, 7), "past_at": (room, 3), "past_push": (room, 3), "past_left": (room, 9),
     }  # fmt: skip
