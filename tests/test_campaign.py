@@ -14,6 +14,7 @@ FILE = Path(__file__).resolve().parent.parent / "benchmarks" / "campaign.py"
 TRIALS = {
     "closed": 10,
     "contacts": 3,
+    "drives": 5,
     "drops": 8,
     "events": 4,
     "files": 60,
