@@ -40,27 +40,23 @@ FORCES = {"rk4": 1e-5, "variational": 5e-2, "moreau": 5e-2}
 ADAPTIVE = 1e-5
 
 
-@dataclass(frozen=True)
 class Drive:
-    """A motion of the cart: the same as expressions of t and as numbers, with two rates."""
+    """A motion of the cart: the same as an expression of t and, with two rates, as numbers."""
 
-    words: str
-    expression: Any
-
-    def __post_init__(self) -> None:
+    def __init__(self, words: str, expression: Any) -> None:
+        self.words, self.expression = words, expression
         t = ca.SX.sym("t")
-        x = self.expression(t)
+        x = expression(t)
         v = ca.jacobian(x, t)
-        functions = [ca.Function("part", [t], [e]) for e in (x, v, ca.jacobian(v, t))]
-        object.__setattr__(self, "parts", tuple(functions))
+        self.parts = [ca.Function("part", [t], [e]) for e in (x, v, ca.jacobian(v, t))]
 
     def at(self, t: Any, k: int) -> Any:
         """Return the k-th rate at times."""
-        return np.asarray(self.parts[k](np.atleast_1d(t)[None])).ravel()  # type: ignore[attr-defined]
+        return np.asarray(self.parts[k](np.atleast_1d(t)[None])).ravel()
 
     def function(self, k: int) -> Any:
         """Return the k-th rate as a Python function of a time."""
-        return lambda t: float(self.parts[k](t))  # type: ignore[attr-defined]
+        return lambda t: float(self.parts[k](t))
 
 
 def _drive(rng: np.random.Generator) -> Drive:
@@ -93,7 +89,7 @@ def _mechanism(case: Case, driven: bool) -> Any:
         b.body("cart", mass=case.cart, inertia=(0.1, 0.1, 0.1))
     else:
         b.body("cart")
-    friction = {"friction": case.rub} if case.rub else {}
+    friction: dict[str, Any] = {"friction": case.rub} if case.rub else {}
     b.joint("x", "prismatic", parent="world", child="cart", axis=(1, 0, 0), **friction)
     b.body("bob", mass=BOB, center=(0, 0, -LENGTH), inertia=(0, 0, 0))
     b.joint("angle", "revolute", parent="cart", child="bob", axis=(0, -1, 0))
