@@ -154,5 +154,19 @@ def test_runs_with_contacts_and_in_implicit_form_are_saved_and_repeat_themselves
         np.testing.assert_array_equal(again.samples[name], rows, err_msg=name)
 
 
+@pytest.mark.parametrize(("method", "step"), [("moreau", None), ("moreau", 4e-3), ("variational", 4e-3)])
+def test_a_run_that_ended_between_the_steps_of_a_longer_one_goes_on_from_there(method, step, tmp_path):
+    """A throw for 10.5 ms, then to a second: time leapt to the next step of the longer run, and the throw did not."""
+    far = {"contacts": [da.Contact(da.Sphere("ball", 0.1, at=(0, 0, 50.0)))]} if method == "moreau" else {}
+    da.simulate(vertical_ball(), 0.0105, [0.0], [7.0], method=method, step=step, file=tmp_path / "run.h5", **far)
+    run = da.resume(tmp_path / "run.h5", duration=1.0)
+    assert run.t[-1] == 1.0
+    assert run.v[-1, 0] == pytest.approx(7.0 - 9.81, abs=1e-11)
+    assert run.q[-1, 0] == pytest.approx(7.0 - 0.5 * 9.81, abs=1e-11)
+    np.testing.assert_allclose(run.v[:, 0], 7.0 - 9.81 * run.t, atol=1e-11)
+    again = da.resume(tmp_path / "run.h5", duration=1.5)  # the steps in between lead there
+    np.testing.assert_allclose(again.v[:, 0], 7.0 - 9.81 * again.t, atol=1e-11)
+
+
 LONGER = 60
 """Steps of a block of IDA, which starts anew with every block, at order one and with small steps."""

@@ -114,6 +114,34 @@ def test_a_driven_row_of_a_lagrangian_moves_it_beside_contacts():
     assert run.q[-1, 1] == pytest.approx(0.0, abs=1e-9)
 
 
+def test_a_drive_whose_rate_is_zero_where_the_run_starts_is_paid_for():
+    """x = y t with y = 0 at the start, y pushed: the rate -y was looked at there alone, and the drive did no work."""
+    q, v, t = ca.SX.sym("q", 2), ca.SX.sym("v", 2), ca.SX.sym("t")
+    system = da.Lagrangian(
+        q, v, 0.5 * ca.sumsqr(v), time=t, constraints={"lead": q[0] - q[1] * t}, forces=ca.vertcat(0, 1),
+        unilateral=[da.Unilateral("far", gap=q[1] + 100)],
+    )  # fmt: skip
+    run = da.simulate(system, 1.0, [0.0, 0.0], [0.0, 0.0], **STEPS)
+    assert run.ok, run.message
+    assert run.work[-1] == pytest.approx(0.5 * np.sum(run.v[-1] ** 2), abs=1e-3)
+
+
+def test_forces_of_a_lagrangian_do_work_and_are_those_in_the_middle_of_a_step():
+    """They push with 10 cos 20 t against D = v^2 / 4: their work was 0, their time half a step behind."""
+    q, v, t = ca.SX.sym("q", 1), ca.SX.sym("v", 1), ca.SX.sym("t")
+    far = [da.Unilateral("far", gap=q[0] + 100)]
+    push = 10 * ca.cos(20 * t)
+    pushed = da.Lagrangian(q, v, 0.5 * v[0] ** 2, forces=push, time=t, unilateral=far)
+    run = da.simulate(pushed, 1.0, [0.0], [0.0], **STEPS)
+    np.testing.assert_allclose(run.v[:, 0], 0.5 * np.sin(20 * run.t), atol=2e-5)
+    np.testing.assert_allclose(run.work, 0.5 * run.v[:, 0] ** 2, atol=2e-5)
+    damped = da.Lagrangian(
+        q, v, 0.5 * v[0] ** 2, forces=push, dissipation=v[0] ** 2 / 4, time=t, unilateral=far
+    )  # fmt: skip
+    run = da.simulate(damped, 1.0, [0.0], [1.0], **STEPS)
+    np.testing.assert_allclose(run.work, 0.5 * run.v[:, 0] ** 2 - 0.5, atol=1e-3)
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # The set of contacts.
 

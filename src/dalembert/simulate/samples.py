@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -96,6 +96,35 @@ def is_on_the_grid(time: float, step: float) -> bool:
     """Return whether a time is a whole number of steps, up to rounding."""
     steps = time / step
     return abs(steps - round(steps)) <= ON_THE_GRID * max(1.0, abs(steps))
+
+
+class Steps(NamedTuple):
+    """Steps of one size: step k goes from start + k size on, and the last ends with the run."""
+
+    start: float
+    size: float
+    total: int
+
+
+def steps_between(start: float, duration: float, asked: float, at_most: bool = False) -> Steps:
+    """Return the steps of a run, of the size that is next to the one asked for, or `at_most` that."""
+    total = int(np.ceil(duration / asked * (1.0 - ON_THE_GRID))) if at_most else round(duration / asked)
+    total = max(1, total)
+    size = duration / total
+    return Steps(start, asked if abs(size - asked) <= SAME_INSTANT * asked else size, total)
+
+
+def steps_that_go_on(past: Steps, t: float, end: float, asked: float, at_most: bool = False) -> Steps:
+    """Return the steps of a run that goes on at t, behind the `past` ones: as before where they lead to the end.
+
+    Else those from t on are of a size of their own, and the start is where as many steps of this size would lead from.
+    """
+    total = round((end - past.start) / past.size)
+    misses = (past.start + past.total * past.size - t, past.start + total * past.size - end)
+    if max(np.abs(misses)) <= SAME_INSTANT * max(abs(past.start), abs(end)):
+        return past._replace(total=total)
+    rest = steps_between(t, end - t, asked, at_most)
+    return Steps(t - past.total * rest.size, rest.size, past.total + rest.total)
 
 
 def inside(t: float, bounds: tuple[float, float]) -> float:

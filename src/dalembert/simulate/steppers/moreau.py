@@ -20,7 +20,7 @@ from dalembert.simulate.equations.codes import Forces, _kernel, _traced
 from dalembert.simulate.equations.signals import SIGNALS
 from dalembert.simulate.events.record import Mode
 from dalembert.simulate.limits import ACCEPTED, CONFLICT, ON_THE_GRID, RESTING, SMALLEST_IN_STEPS, TOUCHING
-from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
+from dalembert.simulate.samples import Steps, refuse_breaks_between_steps, snapped, steps_between, steps_that_go_on
 from dalembert.simulate.session import Session, rank_of
 from dalembert.simulate.steppers import moreau_loops as loop
 from dalembert.simulate.steppers.moreau_loops import (
@@ -94,7 +94,7 @@ class MoreauMemory:
             )  # fmt: skip
             arrays = {name: getattr(w, name) for name in names} | {"q": w.q, "v": w.v, "t": w.time} | terms.inputs
             self._take(TERMS, kernels["terms"], arrays)
-            arrays = {"q": w.middle, "v": w.speed, "t": w.time, "bias": w.bias} | terms.inputs
+            arrays = {"q": w.middle, "v": w.speed, "t": w.time, "bias": w.bias, "power": w.power} | terms.inputs
             self._take(BIAS, kernels["bias"], arrays)
         if w.residual.size:
             if terms.mechanism is not None:
@@ -152,7 +152,7 @@ def _work(session: Session, terms: MoreauTerms, room: int) -> MoreauWork:
     balls, frames = len(terms.contacts.fields), 0 if terms.scene is None else len(terms.scene.frames)
     turning = 3 * terms.k if terms.turning else 0
     shapes: dict[str, tuple[int, ...]] = {
-        "time": (1,), "h": (1,), "slopes": (2 * n,), "passive": (2 * n,), "stiff": (1,),
+        "time": (1,), "h": (1,), "power": (1,), "slopes": (2 * n,), "passive": (2 * n,), "stiff": (1,),
         "rho": (1,), "q": (m.nq,), "base": (m.nq,), "moved": (m.nq,),
         "middle": (m.nq,), "environment": (2 + signals,), "M": (n, n), "A": (rows, n), "rate": (rows,),
         "screws": (n if frames else 0, 6), "poses": (frames, 12), "margin": (1,),
@@ -312,20 +312,27 @@ class Moreau:
         self.memory.pattern()
         self.laws = self.terms.table(self.memory.work.ancestors, self.memory.work.depth, self.room)
         self.tables = session.controller.signals.tables()
-        h = s.step or min(DEFAULT_STEP, s.largest_step)
-        total = max(1, round(s.duration / h)) if s.step else int(np.ceil(s.duration / h * (1.0 - ON_THE_GRID)))
-        h = s.duration / total
+        start, h, total = self._steps()
         stride = 1 if s.every is None else max(1, round(s.every / h))
         if s.every is not None and s.every < s.duration and abs(s.every / h - stride) > ON_THE_GRID * stride:
             raise ModelError(
                 f'every={s.every:g} is no multiple of the step: method="moreau" takes {total} steps of {h:.9g} s, and '
                 "samples at their ends; give a step= that divides it"
             )
-        refuse_breaks_between_steps(session.breaks, s.start, h, 'method="moreau"')
+        refuse_breaks_between_steps(session.breaks, start, h, 'method="moreau"')
         self.counts, self.sums = np.zeros(loop.STREAK + 1, np.int64), np.zeros(loop.STREAK_ENERGY + 1)
         self.counts[[loop.STRIDE, loop.TOTAL]] = stride, total
-        self.sums[[loop.STEP, loop.START]] = h, s.start
+        self.sums[[loop.STEP, loop.START]] = h, start
         self.samples = samples_of(session, len(self.names), BLOCK)
+
+    def _steps(self) -> Steps:
+        """Return the steps of the run; of one that goes on those from there."""
+        s, kept = self.session.settings, self.session.checkpoint
+        asked, at_most = s.step or min(DEFAULT_STEP, s.largest_step), s.step is None
+        if kept is None or "clock" not in kept:  # not in files of older versions
+            return steps_between(s.start, s.duration, asked, at_most)
+        t, start, size = kept["clock"]
+        return steps_that_go_on(Steps(start, size, int(kept["numbers"][0])), t, s.end, asked, at_most)
 
     @property
     def t(self) -> float:
@@ -455,7 +462,8 @@ class Moreau:
         self.counts[loop.SAMPLES] = 0
         numbers = np.array([self.counts[loop.COUNT], self.counts[loop.UNSOLVED], *self.sums[:3]])
         troubles = np.array([*self.counts[loop.PARADOXES :], *self.sums[loop.PARADOX_TIME :]])
-        checkpoint: dict[str, Any] = {"numbers": numbers, "troubles": troubles}
+        clock = np.array([self.t, self.sums[loop.START], self.sums[loop.STEP]])
+        checkpoint: dict[str, Any] = {"numbers": numbers, "troubles": troubles, "clock": clock}
         checkpoint |= {name: self._kept(name) for name in KEPT}
         self.session.add(block, checkpoint)
 

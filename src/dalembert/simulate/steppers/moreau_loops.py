@@ -144,6 +144,7 @@ class MoreauWork(NamedTuple):
     speed: np.ndarray  # at which bias is taken
     M: np.ndarray
     bias: np.ndarray
+    power: np.ndarray  # (1,) of forces of the system's own that have no potential
     A: np.ndarray
     rate: np.ndarray  # (m,) of rows that move by themselves, at the end of the step
     screws: np.ndarray  # (n, 6) velocity of the point at the world's origin, and angular, that each velocity gives
@@ -709,6 +710,7 @@ def set_forces(w, c, h):
     halve_back(w, w.half)
     for i in range(w.v.size):
         w.speed[i] = w.v[i] + 0.5 * w.half[i]
+    w.time[0] += 0.5 * h
     invoke(w.calls[BIAS, 0], w.calls[BIAS, 1], w.calls[BIAS, 2])
     n = w.v.size
     for i in range(n):
@@ -1149,7 +1151,7 @@ def add_sums(w, c, h, sums):
                 total += w.A[i, j] * (w.v[j] + w.new[j])
             work -= 0.5 * w.lam[i] * total
     sums[HEAT] += heat
-    sums[WORK] += work
+    sums[WORK] += work + h * w.power[0]
 
 
 @reordered_inner

@@ -82,7 +82,7 @@ class MoreauTerms:
         return kernels
 
     def _trace(self) -> tuple[ca.Function, ca.Function]:
-        """Return q, v, h, t -> middle and terms; q, v, t -> bias."""
+        """Return q, v, h, t -> middle and terms; q, v, t -> bias, and the power of forces in it without a potential."""
         given = self.contacts
         if self.mechanism is not None:
             trace: Any = given.trace
@@ -110,8 +110,9 @@ class MoreauTerms:
             "step_terms", list(inputs.values()), [ca.densify(e) for e in outputs.values()], list(inputs), list(outputs)
         )
         inputs = {"q": q, "v": v, "t": t} | more
-        bias = terms(**inputs)["bias"]
-        return step, ca.Function("step_bias", list(inputs.values()), [ca.densify(bias)], list(inputs), ["bias"])
+        terms = terms(**inputs)
+        outputs = {"bias": ca.densify(terms["bias"]), "power": ca.densify(terms.get("applied", ca.SX(0)))}
+        return step, ca.Function("step_bias", list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
 
     def _spins(self, q: ca.SX) -> ca.SX:
         """Return r omega of the spheres of every contact, as rows (3 k, n) of the velocities."""
@@ -156,7 +157,7 @@ class MoreauTerms:
 
         def run(table: Any, first: int, stop: int, scratch: Any) -> None:
             try:
-                work.bias[:] = self.system.given.bias(work.middle, work.speed, work.time[0] + 0.5 * work.h[0])
+                work.bias[:] = self.system.given.bias(work.middle, work.speed, work.time[0])
             except BaseException as error:
                 fail(error)
 
@@ -208,13 +209,19 @@ class MoreauTerms:
             return np.zeros(0, bool)
         if known_by_accelerations(self.system):
             return np.ones(len(names), bool)
-        if m is None:
+        if m is None and self.python:
             rate = getattr(self.system, "constraint_velocity", None)
             times = np.linspace(self.session.settings.start, self.session.settings.end, PROBES)
             found = [np.asarray(rate(self.session.q, np.zeros(self.n), t)) for t in times] if rate is not None else []
             return np.any(found, axis=0) if found else np.zeros(len(names), bool)
-        q, t = ca.SX.sym("q", m.nq), ca.SX.sym("t")
-        rates = ca.sparsify(_traced(m, "constraint_velocity")(q, ca.SX.zeros(m.nv), t))
+        q, t = ca.SX.sym("q", self.contacts.nq), ca.SX.sym("t")
+        given = {"q": q, "v": ca.SX.zeros(self.n), "t": t}
+        if m is None:
+            terms = contact_terms_of(self.system.given)
+            more = {name: ca.SX.sym(name, terms.size1_in(i)) for i, name in enumerate(terms.name_in()) if name not in given}
+            rates = ca.sparsify(terms(**given | more)["psi"])
+        else:
+            rates = ca.sparsify(_traced(m, "constraint_velocity")(*given.values()))
         rows = np.zeros(len(names), bool)
         rows[rates.sparsity().get_triplet()[0]] = True
         return rows

@@ -23,7 +23,7 @@ from dalembert.simulate.events.isolate import locate_zero
 from dalembert.simulate.events.record import EventRecord
 from dalembert.simulate.interruptible import undisturbed
 from dalembert.simulate.limits import LEAST_PIECE, ON_THE_GRID, SERIES_OF_SINES, TIME_ROUNDING
-from dalembert.simulate.samples import refuse_breaks_between_steps, snapped
+from dalembert.simulate.samples import Steps, refuse_breaks_between_steps, snapped, steps_between, steps_that_go_on
 from dalembert.simulate.session import FIELDS, Session, rank_of
 from dalembert.simulate.steppers import variational_loops as loop
 from dalembert.simulate.steppers.explicit import BLOCK, CALLED_BLOCK, SECONDS
@@ -292,17 +292,25 @@ class Variational:
             np.zeros(BLOCK), np.zeros((BLOCK, m.nq)), np.zeros((BLOCK, n)), np.zeros((BLOCK, n)),
             np.zeros((BLOCK, rows)), np.zeros(BLOCK), np.zeros(BLOCK),
         )  # fmt: skip
-        self.total = max(1, round(s.duration / s.step))  # type: ignore[operator]
-        self.step = s.duration / self.total
+        self.begin, self.step, self.total = self._steps()
         self.stride = 1 if s.every is None else max(1, round(s.every / self.step))
         if s.every is not None and abs(s.every / self.step - self.stride) > ON_THE_GRID * self.stride:
             raise ModelError(
                 f'every={s.every:g} is no multiple of the step: method="variational" takes {self.total} steps of '
                 f"{self.step:.9g} s, and samples at their ends"
             )
-        refuse_breaks_between_steps(session.breaks, s.start, self.step, 'method="variational"')
+        refuse_breaks_between_steps(session.breaks, self.begin, self.step, 'method="variational"')
         self.tables = session.controller.signals.tables()
         self.redundant = self.codes.carries
+
+    def _steps(self) -> Steps:
+        """Return the steps of the run; of one that goes on those from there."""
+        s, kept = self.session.settings, self.session.checkpoint
+        asked: Any = s.step
+        if kept is None or "step" not in kept:  # not in files of older versions
+            return steps_between(s.start, s.duration, asked)
+        past = Steps(float(kept["clock"][1]), float(kept["step"][0]), int(kept["counts"][0]))
+        return steps_that_go_on(past, float(kept["clock"][0]), s.end, asked)
 
     def run(self) -> None:
         """Go to the end, or as far as it goes."""
@@ -314,6 +322,7 @@ class Variational:
             self.now.q[:], self.now.v[:], self.discrete.p[:], self.discrete.lam[:] = k["q"], k["v"], k["p"], k["lam"]
             self.clock[:], self.counts[:2], self.now.work[:] = k["clock"], k["counts"][:2], k["work"]
             self.signs[:], self.nodes.counts[:] = k["signs"], k.get("nodes", 0)
+            self.clock[1] = self.begin
             if self.redundant:  # rows are chosen where a step starts
                 begin_at(self.work, self.tables, self.now, self.clock[0], self.clock[0], s.settings.end)
         try:
@@ -456,6 +465,7 @@ class Variational:
             "p": self.discrete.p.copy(),
             "lam": self.discrete.lam.copy(),
             "clock": self.clock.copy(),
+            "step": np.array([self.step]),
             "counts": self.counts.copy(),
             "work": self.now.work.copy(),
             "signs": self.signs.copy(),
