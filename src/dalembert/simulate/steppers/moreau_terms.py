@@ -78,7 +78,7 @@ class MoreauTerms:
         kernels: dict[str, Any] = {"along": way}
         if not self.python:
             kernels["terms"] = _kernel((*(key or ()), "step terms"), lambda: self._trace()[0], cached)
-            kernels["bias"] = _kernel((*(key or ()), "step bias"), lambda: self._trace()[1], cached)
+            kernels["bias"] = _kernel((*(key or ()), "step bias and power"), lambda: self._trace()[1], cached)
         return kernels
 
     def _trace(self) -> tuple[ca.Function, ca.Function]:
@@ -112,7 +112,9 @@ class MoreauTerms:
         inputs = {"q": q, "v": v, "t": t} | more
         terms = terms(**inputs)
         outputs = {"bias": ca.densify(terms["bias"]), "power": ca.densify(terms.get("applied", ca.SX(0)))}
-        return step, ca.Function("step_bias", list(inputs.values()), list(outputs.values()), list(inputs), list(outputs))
+        return step, ca.Function(
+            "step_bias", list(inputs.values()), list(outputs.values()), list(inputs), list(outputs)
+        )
 
     def _spins(self, q: ca.SX) -> ca.SX:
         """Return r omega of the spheres of every contact, as rows (3 k, n) of the velocities."""
@@ -218,7 +220,9 @@ class MoreauTerms:
         given = {"q": q, "v": ca.SX.zeros(self.n), "t": t}
         if m is None:
             terms = contact_terms_of(self.system.given)
-            more = {name: ca.SX.sym(name, terms.size1_in(i)) for i, name in enumerate(terms.name_in()) if name not in given}
+            more = {
+                name: ca.SX.sym(name, terms.size1_in(i)) for i, name in enumerate(terms.name_in()) if name not in given
+            }
             rates = ca.sparsify(terms(**given | more)["psi"])
         else:
             rates = ca.sparsify(_traced(m, "constraint_velocity")(*given.values()))
