@@ -79,6 +79,40 @@ def test_an_oscillator_with_dry_friction_in_closed_form():
         run.sensitivity("v0")
 
 
+def geared(*limits, rows=True):
+    """Return two slides of 2 kg on springs of 8 N/m with dry friction; where coupled, y moves twice as far as x."""
+    b = da.Builder("geared", gravity=(0.0, 0.0, 0.0))
+    for name, axis, stiffness, limit in zip("xy", np.eye(3)[:2], (8.0, 8.0), limits, strict=True):
+        b.body(name, mass=2.0, inertia=(0.1, 0.1, 0.1))
+        b.joint(name, "prismatic", parent="world", child=name, axis=axis, stiffness=stiffness, friction=limit)
+    return b.build().constrain(*[da.Coupler({"x": 2.0, "y": -1.0})] * rows)
+
+
+def test_joints_of_one_freedom_turn_at_one_instant():
+    """40 N/m, 10 kg, limit 1 + 2 y: as one oscillator; of joints that are not coupled, the first one is not decided."""
+    c, names = 1.6 / 40.0, ["q0", "friction:friction of x", "friction:friction of y", "stiffness:x"]
+    run = da.simulate(geared(1.0, 0.3), 4.0, [5.5 * c, 11.0 * c], [0.0, 0.0], **TIGHT)
+    assert [event.new for event in run.events] == ["slip+", "slip+", "slip-", "slip-"]
+    s = run.sensitivity(names)
+
+    def place(q0, fx, fy, stiffness):
+        k, t = stiffness + 32, mpmath.mpf(float(run.t[-1]))
+        middle = (fx + 2 * fy) / k
+        return middle + (q0 - 5 * middle) * mpmath.cos(mpmath.sqrt(k / 10) * t)
+
+    expected = np.array(slopes(place, 5.5 * c, 1.0, 0.3, 8.0))
+    expected[0] /= 5.0  # q0 of x alone goes along (1, 2) by a fifth
+    np.testing.assert_allclose([s["q", x][-1, 0, 0] for x in names], expected, atol=1e-9)
+    np.testing.assert_allclose([s["q", x][-1, 1, 0] for x in names], 2.0 * expected, atol=1e-9)
+    resting = da.simulate(geared(1.0, 0.3), 3.0, [2.5 * c, 5.0 * c], [0.0, 0.0], **TIGHT)
+    assert [event.new for event in resting.events][-2:] == ["stick", "stick"]
+    np.testing.assert_allclose(resting.sensitivity(names)["v", "q0"][-1], 0.0, atol=1e-10)
+    apart = da.simulate(geared(0.8, 0.4, rows=False), 3.0, [0.7, 0.7], [0.0, 0.0], **TIGHT)
+    assert len({event.time for event in apart.events[:2]}) == 1
+    with pytest.raises(UnsupportedError, match="comes first"):
+        apart.sensitivity(names[:1])
+
+
 def test_a_block_on_a_belt_whose_friction_drops():
     """Sticking ends at a static limit above the kinetic one: a start earlier by dq is a motion earlier by dq / V."""
     belt = Bounded("belt", [1.0], StaticKinetic(3.0, 1.5), surface=0.4)
@@ -228,3 +262,49 @@ def test_what_has_no_derivative_is_refused():
     run = da.simulate(system, 0.3, [0.4], [0.0], contacts=both)
     with pytest.raises(UnsupportedError, match="'ground', 'other' strike at one instant"):
         run.sensitivity("q0")
+
+
+def leg(friction=0.0, mass=2.0):
+    """Return a body of 2 kg above a foot without mass that slides and is sprung, on the floor; z, y, length in turn."""
+    b = da.Builder("leg")
+    b.body("body", mass=mass, inertia=(0.1, 0.1, 0.1))
+    b.joint("z", "prismatic", parent="world", child="body", axis=(0, 0, 1))
+    b.body("shank")
+    b.joint("y", "prismatic", parent="body", child="shank", axis=(0, 1, 0))
+    b.body("foot")
+    b.joint("length", "prismatic", parent="shank", child="foot", axis=(0, 0, -1))
+    t, q, v = ca.SX.sym("t"), ca.SX.sym("q", 3), ca.SX.sym("v", 3)
+    spring = ca.Function("spring", [t, q, v], [ca.vertcat(0.0, 0.0, 800.0 * (0.5 - q[2]))])
+    return b.build(), spring, [da.Contact(da.Sphere("foot"), da.Plane(), friction=friction, name="foot")]
+
+
+@pytest.mark.parametrize("law", ["hold", {"y": lambda k: -3.0 * k.coordinate("y")}])
+def test_a_frictionless_foot_without_mass(law):
+    """The body bounces on the spring at 20 rad/s, the foot slides as its law says, y exp(-3 t), or stands still."""
+    mechanism, spring, floor = leg()
+    options = {"contacts": floor, "force": spring, "massless": law, **TIGHT}
+    run = da.simulate(mechanism, 0.1, [0.48, 0.2, 0.48], [0.0, -0.6 * (law != "hold"), 0.0], **options)
+    assert run.status == "completed"
+    s, decay = run.sensitivity(["q0", "v0", "mass:body"]), 1.0 if law == "hold" else np.exp(-0.3)
+    np.testing.assert_allclose(s["q", "q0"][-1], [[np.cos(2), 0, 0], [0, decay, 0], [np.cos(2), 0, 0]], atol=1e-8)
+    wave = np.sin(2) / 20
+    np.testing.assert_allclose(s["q", "v0"][-1], [[wave, 0, 0], [0, 0, 0], [wave, 0, 0]], atol=1e-8)
+
+    def height(mass):
+        w, rest = mpmath.sqrt(800 / mass), mpmath.mpf(0.5) - mass * mpmath.mpf(G) / 800
+        return rest + (mpmath.mpf(0.48) - rest) * mpmath.cos(w / 10)
+
+    np.testing.assert_allclose(s["q", "mass:body"][-1, [0, 2], 0], slopes(height, 2.0) * 2, atol=1e-8)
+
+
+def test_limbs_without_mass_that_land_are_refused_by_name():
+    """In the air a held leg falls with its body; where it lands its velocity jumps, which has no derivative here."""
+    mechanism, spring, floor = leg()
+    options = {"contacts": floor, "force": spring, "massless": "hold", **TIGHT}
+    fall = da.simulate(mechanism, 0.1, [0.8, 0.2, 0.5], [0.0, 0.0, 0.0], **options)
+    s = fall.sensitivity(["q0", "v0"])
+    np.testing.assert_allclose(s["q", "q0"][-1], np.eye(3), atol=1e-12)
+    np.testing.assert_allclose(s["q", "v0"][-1], np.diag([0.1, 0.0, 0.0]), atol=1e-12)
+    landed = da.simulate(mechanism, 0.3, [0.8, 0.2, 0.5], [0.0, 0.0, 0.0], **options)
+    with pytest.raises(UnsupportedError, match="'length' jumps"):
+        landed.sensitivity("q0")

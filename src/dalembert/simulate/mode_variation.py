@@ -4,6 +4,12 @@ Symbols: x = (a, lam, r) accelerations, multipliers, forces of contact rows that
 of a mode. Motions are differentiated implicitly, as `tree/derivatives/` does it: the answer is a symbol in the
 derivative of the residual, and the block matrix of the mode gives its change, dx = -K^-1 d(K x - right).
 
+Limbs without mass that no contact holds do what the run has them do (seed 000, after eq. 35). With Z their coordinates,
+w their velocities by law, H the rows of contacts that are held, Z^T a differs from Z^T w' along Z^T H^T alone, and
+forces phi along what H does not see are borne by whatever leads them:
+
+    Z^T (a - w') = Z^T H^T s        H Z phi = 0        phi beside the forces of contacts in the balance of Z^T M a
+
 A contact that the mechanism lets slide along one line has a constant direction of sliding; others have that of their
 velocity. What redundant contacts leave open is refused by name. Used by `saltation.py`.
 """
@@ -20,7 +26,9 @@ import numpy as np
 from dalembert.errors import SolvabilityError, UnsupportedError
 from dalembert.friction import Dry, Hyperbolic, StaticKinetic, Stribeck
 from dalembert.friction.laws.laws import ExpressionLaw, hyperbolic, stribeck
+from dalembert.model.mechanism.limbs import free_motions, limb_places
 from dalembert.model.mechanism.parametric import SymbolicMechanism
+from dalembert.simulate.contact.complementarity import Limbs
 from dalembert.simulate.contact.contact_system import ContactSystem
 from dalembert.simulate.contact.hybrid import contact_system
 from dalembert.simulate.events.record import Mode
@@ -46,9 +54,11 @@ class SaltationExpressions:
     symbols
         q, v, t, tau, parameters (numbers of the model), friction (k,), restitution (k,).
     terms
-        M, bias, A, drift, psi, gaps, W, u, shift, load.
+        M, bias, A, drift, psi, gaps, W, u, shift, load, limb, limb_rate.
     seeds
         Directions in which a state is varied, by name: q along its tangent, v, tau, t, then every parameter.
+    limbs
+        Coordinates of limbs without mass that the constraints leave free.
     """
 
     system: ContactSystem
@@ -56,6 +66,7 @@ class SaltationExpressions:
     symbols: dict[str, ca.SX]
     terms: dict[str, ca.SX]
     seeds: dict[str, tuple[ca.SX, ca.SX]]
+    limbs: tuple[int, ...]
 
     @classmethod
     def of(cls, asked: Variation) -> SaltationExpressions:
@@ -71,7 +82,17 @@ class SaltationExpressions:
         terms = dict(zip(traced.name_out(), traced.call(list(symbols.values())), strict=True))
         n, m, k = mechanism.nv, len(mechanism.names), system.k
         shaped = {"M": (n, n), "A": (m, n), "W": (3 * k, n)}
-        shapes = {"bias": n, "drift": m, "psi": m, "gaps": k, "u": 3 * k, "shift": 3 * k, "load": k}
+        shapes = {
+            "bias": n,
+            "drift": m,
+            "psi": m,
+            "gaps": k,
+            "u": 3 * k,
+            "shift": 3 * k,
+            "load": k,
+            "limb": n,
+            "limb_rate": n,
+        }
         for name, (rows, columns) in shaped.items():  # written by rows
             terms[name] = ca.reshape(terms[name], columns, rows).T if name in terms else ca.SX(rows, columns)
         for name, size in shapes.items():
@@ -93,7 +114,8 @@ class SaltationExpressions:
                 size = asked.sizes[name]
                 seeds[name] = symbols["parameters"][start : start + size], ca.SX.eye(size)
                 start += size
-        return cls(system, moving, symbols, terms, seeds)
+        limbs = _limb_coordinates(mechanism, run.session.extra.get("massless") or "hold", run.q[0])
+        return cls(system, moving, symbols, terms, seeds, limbs)
 
     @property
     def names(self) -> list[str]:
@@ -129,6 +151,20 @@ class SaltationExpressions:
     def derived(self, expressions: ca.SX) -> list[ca.SX]:
         """Return the derivatives of a column along all seeds, in order."""
         return [ca.jtimes(expressions, symbol, seed) for symbol, seed in self.seeds.values()]
+
+
+def _limb_coordinates(mechanism: Any, law: Any, q: Array) -> tuple[int, ...]:
+    """Return the coordinates that stand for free motions without mass, which must be made of them alone."""
+    if not Limbs(np.asarray(mechanism.mass_matrix(q))).any:
+        return ()
+    places = limb_places(mechanism, law)
+    others = np.setdiff1d(np.arange(mechanism.nv), places)
+    for basis in free_motions(mechanism):
+        if basis.shape[1] != len(places) or np.abs(basis[others]).max(initial=0.0) > DERIVED_MODE:
+            raise UnsupportedError(
+                "motions without mass are not those of some coordinates alone: modes of such limbs have no derivatives"
+            )
+    return places
 
 
 def dry_coefficient(law: Any) -> float:
@@ -234,6 +270,12 @@ class ModeVariation:
             first += W[places, :].T @ (limit * direction)
         second = ca.vertcat(terms["A"] @ a + terms["drift"], *(W[i, :] @ a + terms["shift"][i] for i in held))
         x, residual = ca.vertcat(a, lam, r), ca.vertcat(first, second)
+        if e.limbs:
+            Z, seen = ca.SX(ca.DM(np.eye(n)[:, list(e.limbs)])), W[held, :][:, list(e.limbs)]
+            led, borne = ca.SX.sym("s", len(held)), ca.SX.sym("phi", len(e.limbs))
+            first += Z @ borne
+            third = ca.vertcat(Z.T @ (a - terms["limb_rate"]) - seen.T @ led, seen @ borne)
+            x, residual = ca.vertcat(x, led, borne), ca.vertcat(first, second, third)
         zero = ca.substitute(residual, x, ca.SX.zeros(x.numel()))
         matrix = e.function("matrix", [], [ca.jacobian(residual, x), zero])
         change = e.function("change", [x], [ca.horzcat(*e.derived(residual))])
@@ -276,7 +318,7 @@ class ModeVariation:
         n = self.expressions.mechanism.nv
         inverse, _, null = mode_inverse(K, n)
         sizes = np.abs(null).max(axis=1, initial=0.0)
-        rows = K[:, n:, :n]
+        rows = K[:, n : n + len(self.expressions.mechanism.names) + len(self.rows), :n]
         allowed = np.eye(n) - np.linalg.pinv(rows, rcond=RANK_OF_MODE) @ rows
         for k in np.flatnonzero(sizes.max(axis=0, initial=0.0) > 0.0):
             along = np.where(sizes[:, k] > 0.0, sizes[:, k], 1.0)

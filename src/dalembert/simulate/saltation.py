@@ -17,6 +17,9 @@ The matrix of d- is the saltation matrix. Motion and jump are differentiated imp
 the answer is a symbol in the derivative of the residual, and the block matrix of the mode gives its change. Everything
 is compared with the samples of the run: accelerations in its modes, velocities after its impacts.
 
+Joints of one freedom turn at one instant in all neighbouring motions: one event. Limbs without mass are those of
+`mode_variation.py`; their velocities jump without an impulse where they land or take off, which is refused by name.
+
 No derivative exists where several contacts strike at once, where an event is met without speed (grazing), at the limit
 of infinitely many impacts, and where redundant contacts leave open which of them slips; these are refused by name.
 
@@ -123,7 +126,8 @@ class ContactVariation:
     def _axis(self, sample: int, i: int) -> Array | None:
         """Return the unit vector of the only line in its plane along which a contact can move; None for two or none."""
         terms, where = self._at(sample), slice(3 * i + 1, 3 * i + 3)
-        reach = _projection(terms["M"], terms["A"])[0] @ np.linalg.solve(terms["M"], terms["W"][where].T)
+        moving = np.hstack(_motions(terms["M"], terms["A"]))
+        reach = moving @ (moving.T @ terms["W"][where].T)
         mobility = terms["W"][where] @ reach
         sizes, axes = np.linalg.eigh((mobility + mobility.T) / 2.0)
         if not sizes[1] > 0.0 or sizes[0] > RANK_OF_MODE * sizes[1]:
@@ -199,6 +203,7 @@ class ContactVariation:
             self._refuse_turning(k)
         before, after = self._acceleration(k), self._acceleration(k + 1)
         if self._strikes(k):
+            self._refuse_limbs(k)
             struck = self._struck(k)
             gap, gap_p = self._gap(k, struck)
             reset, reset_p = self._impact(k, struck)
@@ -221,6 +226,18 @@ class ContactVariation:
                     f"contact {contact.name!r} sticks or slips in a plane from t = {run.t[k]:.9g} s on: its direction "
                     "of sliding has no derivative at rest"
                 )
+
+    def _refuse_limbs(self, k: int) -> None:
+        """Raise where velocities of limbs without mass jump: they land and take off without an impulse."""
+        e, run = self.expressions, self.run
+        limbs = list(e.limbs)
+        jumped = [i for i in limbs if abs(run.v[k + 1][i] - run.v[k][i]) > NO_JUMP * max(1.0, np.abs(run.v[k]).max())]
+        if jumped:
+            names = ", ".join(repr(self.asked.mechanism.coordinates[i]) for i in jumped)
+            raise UnsupportedError(
+                f"at t = {run.t[k]:.9g} s the velocity of {names} jumps: limbs without mass land or take off there, "
+                "and these jumps have no derivatives here; end the run before it, or give the limb mass"
+            )
 
     def _saltation(
         self, k: int, accelerations: tuple[Array, Array], jump: tuple[Array, Array], guard: Array, guard_p: Array
@@ -259,11 +276,10 @@ class ContactVariation:
         """Return terms and their derivatives by tangent q and parameters at a sample."""
         e = self.expressions
         if self._terms is None:
-            words = ("M", "A", "W", "u", "gaps", "psi")
-            u, gaps, psi = (e.terms[name] for name in ("u", "gaps", "psi"))
-            more = [ca.horzcat(*e.derived(x)) for x in (u, gaps, psi)]
+            words, varied = ("M", "A", "W", "u", "gaps", "psi", "limb"), ("u", "gaps", "psi", "limb")
+            more = [ca.horzcat(*e.derived(e.terms[name])) for name in varied]
             self._terms = (
-                (*words, "du", "dgaps", "dpsi"),
+                (*words, *(f"d{name}" for name in varied)),
                 e.function("terms", [], [*(e.terms[w] for w in words), *more]),
             )
         words, function = self._terms
@@ -428,13 +444,29 @@ class ContactVariation:
                 jumps.append((np.concatenate([by_state, [rate]]), by_p))
             elif old == Mode.STICK:
                 jumps.append(self._limit_guard(k, i, mode))
-        if len(jumps) != 1:
+        if not jumps or not self._at_once(k, jumps):
             names = ", ".join(repr(c.name) for i, c in enumerate(contacts) if run.modes[k][i] != run.modes[k + 1][i])
             raise UnsupportedError(
                 f"at t = {run.t[k]:.9g} s contacts {names or '(none)'} change their modes at one instant: which "
                 "comes first decides the derivative, so that there is none"
             )
         return jumps[0]
+
+    def _at_once(self, k: int, guards: Sequence[tuple[Array, Array]]) -> bool:
+        """Return whether all guards are met at one instant in neighbouring motions too, as joints of one freedom are.
+
+        Their times have the same derivatives along all variations that the mode before allows; the order is then of
+        second order, and there is one jump.
+        """
+        n, (along, turned, free) = self.n, self._allowed(k)
+        variations = np.block([[along, np.zeros((n, n))], [turned, free]])
+        times, sizes = [], []
+        for guard, guard_p in guards:
+            rate = guard[2 * n] if guard[2 * n] else np.inf  # `_saltation` refuses one that is met without speed
+            times.append(np.concatenate([guard[: 2 * n] @ variations, guard_p]) / rate)
+            sizes.append(np.concatenate([np.abs(guard[: 2 * n]) @ np.abs(variations), np.abs(guard_p)]) / abs(rate))
+        apart, largest = np.abs(np.array(times) - times[0]), np.max(sizes, axis=0)
+        return bool((apart <= STRICT * largest).all())
 
     def _limit_guard(self, k: int, i: int, mode: ModeVariation) -> tuple[Array, Array]:
         """Return the derivative of static limit less friction force of a contact that sticks; it slips along a line."""
@@ -495,16 +527,8 @@ class ContactVariation:
     def start(self) -> dict[str, Array]:
         """Return variations of the start (2 n, n) by q0 and v0: along constraints and closed contacts."""
         n, terms, modes = self.n, self._at(self.first), self.run.modes[self.first]
-        contacts, m = self.expressions.system.contacts, self.expressions.mechanism
-        closed = [i for i, c in enumerate(contacts) if c.gapped and modes[i] != Mode.OPEN]
-        still = [row for i, c in enumerate(contacts) if modes[i] == Mode.STICK for row in tangent_rows(c, i)]
-        normals = [3 * i for i in closed]
-        holonomic = [i for i, has in enumerate(m.holonomic) if has]
-        places = np.concatenate([terms["A"][holonomic], terms["W"][normals]])
-        rows = np.concatenate([terms["A"], terms["W"][[*normals, *still]]])
-        turning = np.concatenate([terms["dpsi"][:, :n], terms["du"][[*normals, *still], :n]])
-        along, _ = _projection(terms["M"], places)
-        free, back = _projection(terms["M"], rows)
+        contacts = self.expressions.system.contacts
+        along, turned, free = self._allowed(self.first)
         starts = [name for name in self.asked.names if name in ("q0", "v0")]
         slow = [c.name for i, c in enumerate(contacts) if modes[i] not in (Mode.OPEN, Mode.STICK) and c.width]
         speeds = {c.name: np.abs(terms["u"][3 * i + 1 : 3 * i + 3]).max() for i, c in enumerate(contacts)}
@@ -514,8 +538,38 @@ class ContactVariation:
                 f"contact {slow[0]!r} slides from rest: it would slide the other way at first if v0 were other; q0 and "
                 "parameters have derivatives"
             )
-        columns = {"q0": np.vstack([along, -back @ turning @ along]), "v0": np.vstack([np.zeros((n, n)), free])}
+        limbs = list(self.expressions.limbs)
+        astray = np.abs(self.run.v[self.first] - terms["limb"][:, 0])[limbs].max(initial=0.0)
+        if "q0" in starts and len(limbs) > 1 and astray > NO_JUMP and len(closed := _closed(contacts, modes)):
+            raise UnsupportedError(
+                f"limbs without mass start in contact {contacts[closed[0]].name!r} with velocities other than "
+                "those of their laws: how these turn with q0 has no derivative here; v0 and parameters have"
+            )
+        columns = {"q0": np.vstack([along, turned]), "v0": np.vstack([np.zeros((n, n)), free])}
         return {name: columns[name] for name in starts}
+
+    def _allowed(self, k: int) -> tuple[Array, Array, Array]:
+        """Return d q by q, d v by q and d v by v (n, n) that constraints and contacts in the mode of a sample allow."""
+        terms, modes = self._at(k), self.run.modes[k]
+        contacts, m, n = self.expressions.system.contacts, self.expressions.mechanism, self.n
+        normals = [3 * i for i in _closed(contacts, modes)]
+        still = [row for i, c in enumerate(contacts) if modes[i] == Mode.STICK for row in tangent_rows(c, i)]
+        holonomic = [i for i, has in enumerate(m.holonomic) if has]
+        places = np.concatenate([terms["A"][holonomic], terms["W"][normals]])
+        rows = np.concatenate([terms["A"], terms["W"][[*normals, *still]]])
+        turning = np.concatenate([terms["dpsi"][:, :n], terms["du"][[*normals, *still], :n]])
+        along, _ = _projection(terms["M"], places)
+        free, back = _projection(terms["M"], rows)
+        turned, (_, massless) = -back @ turning @ along, _motions(terms["M"], rows)
+        if massless.size:  # what nothing holds has the velocity of its law
+            led = massless @ massless.T
+            free, turned = free - led @ free, turned - led @ (turned - terms["dlimb"][:, :n] @ along)
+        return along, turned, free
+
+
+def _closed(contacts: Sequence[Any], modes: Sequence[int]) -> list[int]:
+    """Return the contacts with a gap that are closed."""
+    return [i for i, contact in enumerate(contacts) if contact.gapped and modes[i] != Mode.OPEN]
 
 
 def _impulse_forms(contact: Any, i: int, u1: Array) -> Array:
@@ -529,7 +583,30 @@ def _impulse_forms(contact: Any, i: int, u1: Array) -> Array:
 
 
 def _projection(M: Array, rows: Array) -> tuple[Array, Array]:
-    """Return P and B: P v is nearest to v in kinetic energy with rows P v = 0, and B c the least motion of rate c."""
-    inverse = np.linalg.solve(M, rows.T) if len(rows) else np.zeros((len(M), 0))
-    back = inverse @ np.linalg.pinv(rows @ inverse, rcond=RANK_OF_MODE, hermitian=True)
-    return np.eye(len(M)) - back @ rows, back
+    """Return P and B: P v is nearest to v in kinetic energy with rows P v = 0, and B c the least motion of rate c.
+
+    Of velocities that move no mass, P v has those that are nearest by themselves.
+    """
+    massive, massless = _motions(M, rows)
+    P = massive @ (massive.T @ M)
+    P = P + massless @ (massless.T @ (np.eye(len(M)) - P))
+    if not len(rows):
+        return P, np.zeros((len(M), 0))
+    sizes = np.linalg.norm(rows, axis=1)
+    sizes = np.where(sizes > 0.0, sizes, 1.0)
+    back = (np.eye(len(M)) - P) @ np.linalg.pinv(rows / sizes[:, None], rcond=RANK_OF_MODE)
+    return P, back / sizes
+
+
+def _motions(M: Array, rows: Array) -> tuple[Array, Array]:
+    """Return bases of the motions that rows allow: orthonormal in the metric of mass, and of those without mass."""
+    diagonal = np.diag(M)
+    scale = 1.0 / np.sqrt(np.where(diagonal > RANK_OF_MODE * diagonal.max(initial=0.0), diagonal, 1.0))
+    scaled = rows * scale
+    sizes = np.linalg.norm(scaled, axis=1)
+    _, s, Vt = np.linalg.svd(scaled / np.where(sizes > 0.0, sizes, 1.0)[:, None])
+    Z = scale[:, None] * Vt[(s > RANK_OF_MODE).sum() :].T
+    masses, axes = np.linalg.eigh(Z.T @ M @ Z)
+    moved = masses > RANK_OF_MODE
+    massless = np.linalg.qr(Z @ axes[:, ~moved])[0]
+    return (Z @ axes[:, moved]) / np.sqrt(masses[moved]), massless

@@ -193,6 +193,12 @@ def with_massless(mechanism: Mechanism, law: Any = "hold") -> Mechanism:
     return memory_of(mechanism, "massless", MOST_LAWS).get(tuple(laws.items()), make)
 
 
+def limb_places(mechanism: Mechanism, law: Any = "hold") -> tuple[int, ...]:
+    """Return the places of the coordinates that `with_massless` leads."""
+    leading = with_massless(mechanism, law)
+    return tuple(place_of(mechanism, row.coordinate) for row in leading.constraints if isinstance(row, LimbRow))
+
+
 def led(mechanism: Mechanism, q: Array, v: Array, t: float) -> Array:
     """Return velocities with those of limbs without mass as their laws say: no energy, and no impulse, changes it."""
     rows = [row for row in mechanism.constraints if isinstance(row, LimbRow)]
