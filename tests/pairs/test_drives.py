@@ -113,6 +113,34 @@ def test_what_a_drive_does_is_the_work_of_its_force(motion, written, stepper):
     assert np.ptp(run.work) > 0.5
 
 
+@pytest.mark.parametrize(
+    ("stepper", "rtol", "near"), [("dop853", 1e-6, 1e-4), ("dop853", 1e-8, 1e-6), ("dopri5", 1e-6, 1e-3)]
+)
+def test_work_of_a_drive_is_as_right_as_the_energy_of_its_motion(stepper, rtol, near):
+    """x = 0.3 (1 - cos 40 t), 1 kg: the rows alone give the state in steps of any length, and W = v^2 / 2 is 72 J."""
+    b = da.Builder("slide", gravity=(0, 0, 0))
+    b.body("slide", mass=1.0, inertia=(0.1, 0.1, 0.1))
+    b.joint("x", "prismatic", "world", "slide", axis=(1, 0, 0))
+    m = b.build().constrain(da.Servo("x", lambda t: 0.3 * (1 - ca.cos(40 * t))))
+    run = da.simulate(m, 0.5, method=stepper, rtol=rtol)
+    assert run.ok, run
+    np.testing.assert_allclose(run.work, (12.0 * np.sin(40 * run.t)) ** 2 / 2, atol=near, rtol=0)
+
+
+@pytest.mark.parametrize("stepper", ["dop853", "dopri5", "rk4"])
+def test_work_of_a_drive_beside_dependent_rows(stepper):
+    """A crank with a spare hinge on its axis, driven along 0.7 sin 2 t: J = 2/3, W = J w^2 / 2."""
+    b = da.Builder("crank", gravity=(0, 0, 0))
+    b.body("crank", mass=1.0, center=(0.5, 0, 0), inertia=(5 / 12,) * 3)
+    b.joint("turn", "revolute", "world", "crank", axis=(0, 1, 0))
+    servo = da.Servo("turn", lambda t: 0.7 * ca.sin(2 * t))
+    m = b.build().constrain(da.Revolute("world", "crank", axis=(0, 1, 0)), servo)
+    options = {"step": 1e-2} if stepper == "rk4" else {"rtol": 1e-9}
+    run = da.simulate(m, 1.0, None, [1.4], method=stepper, **options)
+    assert run.ok, run
+    np.testing.assert_allclose(run.work, ((1.4 * np.cos(2 * run.t)) ** 2 - 1.96) / 3, atol=1e-7, rtol=0)
+
+
 # ----------------------------------------------------------------------------------------------------------------------
 # A block that a drive drags over a floor: F = m x'' + mu m g sign(x').
 

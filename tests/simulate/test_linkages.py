@@ -506,6 +506,7 @@ def test_a_driven_inversor_draws_a_straight_line():
     np.testing.assert_allclose(a_kernel, exact.acceleration, atol=1e-11)
     run = da.simulate(m, 1.0, q, v)
     assert run.ok
+    assert np.abs(run.energy_residual).max() < 1e-7 < np.ptp(run.work)
     assert run.steps < 60
     pen = m.kinematics(run.q, "outer upper tip")[1]
     np.testing.assert_allclose(pen[:, 0], (L**2 - a**2) / (2 * r), atol=1e-10)

@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from dalembert.simulate.equations.drives import worth_of_errors
 from dalembert.simulate.limits import ENERGY_ROUNDING
 from dalembert.simulate.trajectory import Trajectory
 from dalembert.types import Array
@@ -70,8 +71,7 @@ def step_tolerance(m: Any, q: Array, v: Array, rtol: float, atol: float) -> Arra
     """Return the energy that the tolerance of one step is worth at states (N, nq), (N, nv): joules, (N,)."""
     p = np.einsum("kij,kj->ki", np.asarray(m.mass_matrix(q)).reshape(len(q), m.nv, m.nv), v)
     g = np.asarray(m.bias(q, np.zeros_like(v))).reshape(len(q), m.nv)
-    largest = np.maximum(1.0, np.abs(q).max(axis=1, initial=0.0))[:, None]
-    return (np.abs(p) * (atol + rtol * np.abs(v)) + np.abs(g) * (atol + rtol * largest)).sum(axis=1)
+    return worth_of_errors(p, g, q, v) @ np.array([atol, rtol])
 
 
 def balanced(m: Any, q: Array, t: Array) -> bool:

@@ -31,7 +31,7 @@ from dalembert.memory import Memory
 from dalembert.simulate.batch.lane_rows import HUGE, LaneRows, maximum
 from dalembert.simulate.equations.codes import forces_at, trace_along, trace_move
 from dalembert.simulate.equations.controller import Controller
-from dalembert.simulate.equations.drives import drive_power
+from dalembert.simulate.equations.drives import drive_power, driven, worth_expressions
 from dalembert.simulate.limits import (
     ALMOST_ALL,
     CLOSED,
@@ -129,7 +129,7 @@ class LaneFunctions:
     def __post_init__(self) -> None:
         self.n, self.nq, self.rows = self.form.nv, self.form.nq, len(self.form.names)
         self.holonomic = int(sum(self.form.holonomic))
-        self.fixed = self.limits.fixed > 0.0
+        self.fixed, self.driven = self.limits.fixed > 0.0, driven(self.form)
         self.given = self.controller.symbols.numel() + self.form.parameters.numel()
         self.chosen = 0 if self.carried is None else self.carried.numbers
 
@@ -207,10 +207,14 @@ class LaneFunctions:
         tau, p = forces_at(self.controller, t, q, v, environment)
         if self.carried is None:
             a, multipliers, status = form.accelerations(q, v, tau, t, p)
+            drives = drive_power(form, q, v, t, p, multipliers)
         else:
             terms = {name: form.at(name, q, v, t, p) for name in ("mass", "bias", "jacobian", "drift")}
             a, multipliers, status, chosen = self.carried.accelerated(terms, tau, v, chosen, strict)
-        power = form.power(q, v, tau, t, p) + drive_power(form, q, v, t, p, multipliers)
+            # stages have no multipliers (`explicit_loops.power_of_rows`)
+            M = ca.reshape(ca.densify(terms["mass"]), self.n, self.n)
+            drives = ca.dot(M @ a + terms["bias"] - tau, v) if self.driven else ca.SX(0)
+        power = form.power(q, v, tau, t, p) + drives
         K = ca.vertcat(rate, a, power)
         sound = finite(K)
         if strict or self.fixed:
@@ -291,7 +295,7 @@ class LaneFunctions:
 
         For 8(5,3) the combination of Hairer's dop853, as `explicit_loops.error_ratio`.
         """
-        q, y, _, _ = self._state()
+        q, y, given, _ = self._state()
         end, first, second = (ca.SX.sym(x, 2 * self.n + 1) for x in ("end", "first", "second"))
         (trial, step), sound, (limits, to) = symbols("trial", TRIAL), ca.SX.sym("sound"), self._limits()
         n, five, three = self.n, ca.SX(0), ca.SX(0)
@@ -310,15 +314,21 @@ class LaneFunctions:
             ratio = ca.if_else(below > 0.0, ca.fabs(step["h"]) * five / ca.if_else(below > 0.0, below, 1.0), 0.0)
         else:
             ratio = ca.fabs(step["h"]) * ca.sqrt(five / (2 * n))
+        moved = trace_move(self.form)(q, end[:n])
+        used = {}
+        if self.driven and not self.fixed:
+            used, p, v = {"given": given}, self._parameters(given), slice(n, 2 * n)
+            worth = self._worth(q, y[v], step["t"], p, to), self._worth(moved, end[v], step["end"], p, to)
+            found = _work_ratio(first[2 * n], second[2 * n], step["h"], ca.fmax(*worth), two)
+            ratio = ca.fmax(ratio, found)
         size = finite(five, three, end)
         ratio = ca.if_else(ca.logic_and(ca.logic_and(sound, size), ratio < HUGE), ratio, HUGE)
         turned = ca.SX(0)
         for i in self.limits.rotations:
             turned = ca.logic_or(turned, sum(end[int(i) + k] ** 2 for k in range(3)) > to["turn"] ** 2)
-        moved = trace_move(self.form)(q, end[:n])
         errors = {} if self.fixed else {"first": first} | ({"second": second} if two else {})
         return self._function(
-            "judge", {"q": q, "y": y, "end": end, **errors, "trial": trial, "sound": sound, "limits": limits},
+            "judge", {"q": q, "y": y, "end": end, **errors, "trial": trial, "sound": sound, "limits": limits} | used,
             {"q": moved, "judged": ca.vertcat(ratio, turned)},
         )  # fmt: skip
 
@@ -542,15 +552,7 @@ class LaneFunctions:
 
     def _worth(self, q: ca.SX, v: ca.SX, t: ca.SX, p: ca.SX, to: Mapping[str, ca.SX]) -> ca.SX:
         """Return the energy that the tolerance of a step is worth (`witness.step_tolerance`)."""
-        n, zero = self.n, ca.SX.zeros(self.n)
-        momenta = ca.mtimes(ca.reshape(ca.densify(self.form.at("mass", q, zero, t, p)), n, n), v)
-        forces, largest = ca.densify(self.form.at("bias", q, zero, t, p)), ca.SX(1)
-        for i in range(self.nq):
-            largest = ca.fmax(largest, ca.fabs(q[i]))
-        of_positions, worth = to["atol"] + to["rtol"] * largest, ca.SX(0)
-        for j in range(n):
-            worth += ca.fabs(momenta[j]) * (to["atol"] + to["rtol"] * ca.fabs(v[j])) + ca.fabs(forces[j]) * of_positions
-        return worth
+        return ca.dot(ca.vertcat(to["atol"], to["rtol"]), worth_expressions(self.form, q, v, t, p))
 
 
 def balance_of(session: Session) -> str:
@@ -562,3 +564,11 @@ def balance_of(session: Session) -> str:
         return ""
     kinds = {"damped": _damped(m), "fixed": s.step is not None, "every step": s.every is None}
     return ", ".join(["asked", *(name for name, holds in kinds.items() if holds)])
+
+
+def _work_ratio(first: ca.SX, second: ca.SX, h: ca.SX, scale: ca.SX, two: bool) -> ca.SX:
+    """Return the error of the work of drives over what the tolerance is worth (`explicit_loops.work_ratio`)."""
+    if two:
+        below = ca.sqrt(first**2 + 0.01 * second**2)
+        first = first**2 / ca.if_else(below > 0.0, below, 1.0)
+    return ca.if_else(scale > 0.0, ca.fabs(h * first) / ca.if_else(scale > 0.0, scale, 1.0), 0.0)

@@ -388,9 +388,10 @@ class LaneStudy:
         if "errors" in self.runner.kernels:
             sums = self.call("errors", {f"k{i}": k.reshape(-1, 1) for i, k in enumerate(K)})
             found |= {name: x.reshape(end.shape) for name, x in sums.items()}
-        judged = self.call("judge", now, found, trial=trial, limits=self.runner.limits)
+        given = self._given(now, trial[:, _END])
+        judged = self.call("judge", now, found, given, trial=trial, limits=self.runner.limits)
         found |= {"q_end": judged["q"], "judged": judged["judged"]}
-        at_end = {**now, "q": judged["q"], "end": end, "trial": trial, **self._given(now, trial[:, _END])}
+        at_end = {**now, "q": judged["q"], "end": end, "trial": trial, **given}
         if "close" in self.runner.kernels:
             closed = self._closed(at_end)
             found |= {"q_end": closed["q"], "open": closed["open"]}

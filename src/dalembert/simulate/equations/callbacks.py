@@ -20,7 +20,7 @@ from dalembert.kkt import Status
 from dalembert.model.mechanism.constraint_rows import rows_at
 from dalembert.model.mechanism.project import newton_step
 from dalembert.model.mechanism.ranks import admissible_velocity, solved_under_rank
-from dalembert.simulate.equations.drives import power_at
+from dalembert.simulate.equations.drives import own_rates, power_at, worth_at
 from dalembert.simulate.equations.signals import FIRST_SIGNAL
 from dalembert.simulate.steppers.explicit_loops import FAILED_CALL, LAST_SOLVED
 from dalembert.types import Array
@@ -129,8 +129,12 @@ class Callbacks(GuardedCalls):
         self._set_power(work, q, tau)
 
     def _set_power(self, work: ExplicitWork, q: Array, tau: Array) -> None:
-        """Write the power of the applied forces, and of rows that move by themselves."""
-        work.power[0] = power_at(self.codes.system, q, work.v.copy(), tau, float(work.environment[0]), work.multipliers)
+        """Write the power of the applied forces, and of rows that move by themselves; what errors there are worth."""
+        m, v, t = self.codes.system, work.v.copy(), float(work.environment[0])
+        b = own_rates(m, q, v, t)
+        work.power[0] = power_at(m, q, v, tau, t, work.multipliers, b)
+        if work.worth.size:
+            work.worth[:] = worth_at(m, q, v, t) if np.any(b) else 0.0
 
     def _solve(self, work: ExplicitWork, q: Array) -> Array:
         """Solve the state in `work` under the rank of its rows, or through `KKT`; return the applied forces."""

@@ -33,7 +33,7 @@ from dalembert.model.requests import requests
 from dalembert.simulate.equations.callbacks import called
 from dalembert.simulate.equations.chart import chart, normalised
 from dalembert.simulate.equations.controller import Controller
-from dalembert.simulate.equations.drives import drive_power, own_rate_expressions
+from dalembert.simulate.equations.drives import drive_power, driven, known_by_accelerations, worth_expressions
 from dalembert.simulate.limits import CONTRADICTED
 from dalembert.simulate.samples import inside
 from dalembert.simulate.steppers.carried_loops import Carried
@@ -68,6 +68,7 @@ class ExplicitWork(NamedTuple):
     acceleration: Array
     multipliers: Array
     power: Array
+    worth: Array  # (2,): energy that errors of a driven motion are worth; empty where nothing is driven
     status: Array
     q: Array
     correction: Array
@@ -131,6 +132,16 @@ class Codes:
             self.kernels["events"] = Kernel(events, width=1)
             self.events = events.numel_out(0)
 
+    @property
+    def driven(self) -> bool:
+        """Whether rows may move by themselves, and the work of their drives has an error of its own.
+
+        Rows known by their accelerations alone move off the constraints as stages do: there is no telling.
+        """
+        if self.python:
+            return bool(self.system.names) and not known_by_accelerations(self.system)
+        return any(port.name == "worth" for port in self.kernels["rate"].outputs)
+
     def _elsewhere(self, rank: GenericRank) -> bool:
         """Return whether a run goes where the rank is not that of straight-line code, decided before the run."""
         if not isinstance(self.form, MechanismForm) or self.looped or not self.system.names:
@@ -155,12 +166,13 @@ class Codes:
         rows, signals = len(m.names), 2 + self.controller.symbols.numel()
         sizes = {
             "base": m.nq, "x": m.nv, "v": m.nv, "environment": signals + parameters.size, "x_rate": m.nv,
-            "acceleration": m.nv, "multipliers": rows, "power": 1, "status": 1, "q": m.nq, "correction": m.nv,
+            "acceleration": m.nv, "multipliers": rows, "power": 1, "worth": 2 if self.driven else 0, "status": 1,
+            "q": m.nq, "correction": m.nv,
             "residual": self.holonomic, "velocity": m.nv, "impulses": rows, "event_values": max(self.events, events),
         }  # fmt: skip
         arrays = {name: np.zeros(size) for name, size in sizes.items()}
         carried = self._carried()
-        terms = {name: getattr(carried, name) for name in ("M", "A", "drift", "own", "force", "rate")}
+        terms = {name: getattr(carried, name) for name in ("M", "A", "drift", "force", "rate")}
         arrays["t"] = arrays["environment"][:1]
         arrays["environment"][signals:] = parameters
         arrays["parameters"] = arrays["environment"][signals:]
@@ -198,7 +210,7 @@ class Codes:
             scales=self.rank.scales.copy() if self.carries and self.rank else np.zeros(rows),
             weights=self.rank.weights.copy() if self.carries and self.rank else np.zeros(rows),
             agree=np.array([CONTRADICTED * slack(m)]), distance=np.ones(2),
-            M=np.zeros((n, n)), A=np.zeros((rows, n)), drift=np.zeros(rows), own=np.zeros(rows),
+            M=np.zeros((n, n)), A=np.zeros((rows, n)), drift=np.zeros(rows),
             force=np.zeros(n), rate=np.zeros(rows),
             L=np.zeros((n, n)), B=np.zeros((rows, n)), Q=np.zeros((rows, n)), F=np.zeros((rows, rows)),
             R=np.zeros((rows, rows)), y=np.zeros(rows), b=np.zeros(rows), w=np.zeros(n), z=np.zeros(n),
@@ -301,14 +313,15 @@ def forces_at(controller: Controller, t: ca.SX, q: ca.SX, v: ca.SX, environment:
 
 
 def trace_rate(form: Any, controller: Controller) -> ca.Function:
-    """Return base, x, v, environment -> x', acceleration, multipliers, power, status."""
+    """Return base, x, v, environment -> x', acceleration, multipliers, power, status, worth of errors if driven."""
     base, x, v, environment = _symbols(form, controller)
     t = environment[0]
     q, rate = form.chart(base, x, v)
     tau, p = forces_at(controller, t, q, v, environment)
     a, lam, status = form.accelerations(q, v, tau, t, p)
     power = form.power(q, v, tau, t, p) + drive_power(form, q, v, t, p, lam)
-    outputs = {"x_rate": rate, "acceleration": a, "multipliers": lam, "power": power, "status": status}
+    outputs = {"x_rate": rate, "acceleration": a, "multipliers": lam, "power": power, "status": status,
+               "worth": worth_expressions(form, q, v, t, p) if driven(form) else ca.SX(0, 1)}  # fmt: skip
     outputs = {name: e for name, e in outputs.items() if e.numel()}
     return ca.Function(
         "rate", [base, x, v, environment], [ca.densify(e) for e in outputs.values()],
@@ -317,7 +330,7 @@ def trace_rate(form: Any, controller: Controller) -> ca.Function:
 
 
 def trace_terms(form: Any, controller: Controller) -> ca.Function:
-    """Return base, x, v, environment -> x', power, force (tau - bias), M, A by rows, drift, rates of driven rows."""
+    """Return base, x, v, environment -> x', power, force (tau - bias), M, A by rows, drift; if driven, worth."""
     base, x, v, environment = _symbols(form, controller)
     t = environment[0]
     q, rate = form.chart(base, x, v)
@@ -329,9 +342,9 @@ def trace_terms(form: Any, controller: Controller) -> ca.Function:
         "M": ca.vec(form.at("mass", q, v, t, p)),
         "A": by_rows(form.at("jacobian", q, v, t, p)),
         "drift": form.at("drift", q, v, t, p),
-        "own": own_rate_expressions(form, q, v, t, p),
+        "worth": worth_expressions(form, q, v, t, p) if driven(form) else ca.SX(0, 1),
     }
-    outputs = {name: e for name, e in outputs.items() if e.numel() and not (name == "own" and e.is_zero())}
+    outputs = {name: e for name, e in outputs.items() if e.numel()}
     return ca.Function(
         "terms", [base, x, v, environment], [ca.densify(e) for e in outputs.values()],
         ["base", "x", "v", "environment"], list(outputs),

@@ -59,6 +59,7 @@ from dalembert.simulate.steppers.explicit_loops import (
     settle,
     sign_changed,
     stages,
+    work_ratio,
 )
 from dalembert.simulate.steppers.inside_loops import HIGH, LOW, UNRESOLVED, crosses, fit_stages
 
@@ -245,6 +246,8 @@ def try_step(work, tables, pair, now, clock, counts, limits, h, end):
     if turned_too_far(now, limits):
         return NON_FINITE if fixed else TURNED, np.inf
     ratio = error_ratio(work, pair, now, h, limits.scale_place, limits.rtol, limits.atol)
+    if work.worth.size:
+        ratio = max(ratio, work_ratio(work, pair, now, h, limits.rtol, limits.atol))
     if not fixed and not ratio < clock[ALLOWED]:
         return FINE, ratio
     code = settle(work, now, end)

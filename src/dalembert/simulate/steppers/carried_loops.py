@@ -43,7 +43,6 @@ class Carried(NamedTuple):
     M: np.ndarray
     A: np.ndarray
     drift: np.ndarray
-    own: np.ndarray  # (m,): rates of rows that move by themselves
     force: np.ndarray
     rate: np.ndarray
     L: np.ndarray

@@ -142,6 +142,7 @@ class Explicit:
             np.zeros(1),
             np.zeros((self.pair.dense.shape[0], size)),
             np.zeros(size),
+            np.zeros(2),
             np.zeros((SPARE, max(size, self.m.nq))),
         )
         self.clock, self.counts = np.zeros(14), np.zeros(9, np.int64)

@@ -96,6 +96,7 @@ class Now(NamedTuple):
     work: np.ndarray  # (1,): W
     K: np.ndarray  # (stages + 1, 2 nv + 1); K[0] belongs to the start
     y: np.ndarray  # (2 nv + 1,): end of a step in the chart
+    worth: np.ndarray  # (2,): largest `worth` at the stages of a step
     spare: np.ndarray  # (SPARE, largest of nq, 2 nv + 1): what has to be put back; loops allocate nothing
 
 
@@ -130,9 +131,23 @@ def rate(work, strict):
     invoke(work.calls[RATE, 0], work.calls[RATE, 1], work.calls[RATE, 2])
     if work.carried.rank[0] >= 0:
         work.status[0] = accelerated(work.carried, work.v, work.acceleration, work.multipliers, strict)
-        for i in range(work.carried.own.size):
-            if work.carried.own[i] != 0.0:
-                work.power[0] += work.multipliers[i] * work.carried.own[i]
+        if work.worth.size:
+            work.power[0] += power_of_rows(work)
+
+
+@inner
+def power_of_rows(work):
+    """Return the power (M a - f) . v of the forces of all rows under a rank: that of drives, other rows have none.
+
+    At the stages of a step there are no multipliers.
+    """
+    c, total = work.carried, 0.0
+    for i in range(work.v.size):
+        pull = -c.force[i]
+        for j in range(work.v.size):
+            pull += c.M[i, j] * work.acceleration[j]
+        total += pull * work.v[i]
+    return total
 
 
 @steady
@@ -282,6 +297,7 @@ def stages(work, tables, pair, now, t, h, begin, stop, strict, closed):
     n = work.x.size
     K, y = now.K, now.y
     put(work.base, now.q)
+    now.worth[0] = now.worth[1] = 0.0
     for i in range(1, pair.b.size):
         for j in range(2 * n + 1):
             total = 0.0
@@ -295,6 +311,8 @@ def stages(work, tables, pair, now, t, h, begin, stop, strict, closed):
             code = evaluate(work, tables, t + pair.c[i] * h, y, K, i, begin, stop, strict)
         if code != FINE:
             return code
+        for k in range(work.worth.size):
+            now.worth[k] = max(now.worth[k], work.worth[k])
     for j in range(2 * n + 1):
         total = 0.0
         for k in range(pair.b.size):
@@ -349,6 +367,27 @@ def error_ratio(work, pair, now, h, scale_place, rtol, atol):
     if pair.third.size:
         return abs(h) * five / np.sqrt((five + 0.01 * three) * 2 * n)
     return abs(h) * np.sqrt(five / (2 * n))
+
+
+@inner
+def work_ratio(work, pair, now, h, rtol, atol):
+    """Return the error of the work of drives in a step over what the tolerance of the state is worth (`drives.py`).
+
+    Rows may hold the whole state, whose steps are then as long as they like; the integral of lam . b needs its own.
+    """
+    scale = atol * now.worth[0] + rtol * now.worth[1]
+    if not scale > 0.0:
+        return 0.0
+    j, first, second = 2 * work.x.size, 0.0, 0.0
+    for k in range(pair.b.size):
+        first += pair.error[k] * now.K[k, j]
+        if pair.third.size:
+            second += pair.third[k] * now.K[k, j]
+    if first == 0.0:
+        return 0.0
+    if pair.third.size:
+        return abs(h) * first**2 / np.sqrt(first**2 + 0.01 * second**2) / scale
+    return abs(h * first) / scale
 
 
 @inner

@@ -262,7 +262,9 @@ class Variational:
         self.callbacks.work = self.work
         n, rows = m.nv, len(m.names)
         spare = np.zeros((0, 0))
-        self.now = Now(np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1), spare)
+        self.now = Now(
+            np.zeros(m.nq), np.zeros(n), np.zeros(1), np.zeros((2, 2 * n + 1)), np.zeros(2 * n + 1), np.zeros(2), spare
+        )
         self.clock, self.counts = np.zeros(2), np.zeros(3, np.int64)
         self.nodes = nodes_for(np.array([watch.direction for watch in session.watches], dtype=float), m.nq, n, 3)
         key = ("simulate", m.content())
