@@ -50,6 +50,12 @@ def bead(wall=0.0):
     )  # fmt: skip
 
 
+def driven(redundant):
+    """A double pendulum whose first joint is driven from rest, with a spare hinge on its axis."""
+    servo = da.Servo("joint0", lambda t: 0.5 * (1 - ca.cos(3 * t)))
+    return chain().constrain(*([da.Revolute("world", "link0", axis=(0, 1, 0))] if redundant else []), servo)
+
+
 def falling_off():
     """x'' = 4 x^3: runs that start fast are infinite before the end."""
     x, v = ca.SX.sym("x"), ca.SX.sym("v")
@@ -93,6 +99,12 @@ MORE = {
     "a table of forces": lambda: (
         (chain(), 0.5, da.normal(np.zeros(2), 1.0)),
         {"force": {"joint0": da.Table(np.linspace(0, 1, 7), np.sin(9.0 * np.linspace(0, 1, 7)))}},
+    ),
+    "a drive": lambda: (
+        (driven(False), 0.5, None, {"joint1": da.normal(0.0, 1.0)}), {"keep": {"q": "q", "work": ("work", "max")}}
+    ),
+    "a drive beside dependent rows": lambda: (
+        (driven(True), 0.5, None, {"joint1": da.normal(0.0, 1.0)}), {"keep": {"q": "q", "work": ("work", "max")}}
     ),
     "a bead on a circle": lambda: (
         (bead(), 1.0, [1.0, 0.0], {"y": da.normal(0.0, 1.0)}), {"keep": {"q": "q", "row": ("circle", "max")}}

@@ -201,7 +201,7 @@ class LaneRows:
             w.append((total - sum(L[j][i] * w[i] for i in range(j))) / L[j][j])
         # b: what the rows still ask for, each in its own unit
         along = [dot(B[i], w) for i in all_rows]
-        b = [-self.scales[i] * drift[i] - along[i] for i in all_rows]
+        b = [-self.scales[i] * drift[i] - x for i, x in zip(all_rows, along, strict=True)]
         size = maximum([*along, *(self.scales[i] * drift[i] for i in all_rows)])
         F = [[dot(B[i], q) for i in all_rows] for q in Q]
         y, left = self._least_squares(F, b)
