@@ -136,10 +136,11 @@ class Codes:
     def driven(self) -> bool:
         """Whether rows may move by themselves, and the work of their drives has an error of its own.
 
-        Rows known by their accelerations alone move off the constraints as stages do: there is no telling.
+        Rows known by their accelerations alone move off the constraints as stages do: there is no telling. Large
+        mechanisms have no mass matrix to measure it by.
         """
         if self.python:
-            return bool(self.system.names) and not known_by_accelerations(self.system)
+            return not self.looped and bool(self.system.names) and not known_by_accelerations(self.system)
         return any(port.name == "worth" for port in self.kernels["rate"].outputs)
 
     def _elsewhere(self, rank: GenericRank) -> bool:

@@ -64,14 +64,9 @@ def worth_of_errors(p: Array, g: Array, q: Array, v: Array) -> Array:
 
 
 def worth_at(system: Any, q: Array, v: Array, t: float) -> Array:
-    """Return s_0 and s_1 (2,) at one state; the momenta by Newton and Euler's recursion where there is one."""
-    still, g = np.zeros(v.size), np.asarray(system.bias(q, np.zeros(v.size), t)).ravel()
-    if hasattr(system, "joints"):
-        inverse = system.compile("inverse")
-        p = np.ravel(inverse(q, still, v)) - np.ravel(inverse(q, still, still))
-    else:
-        p = np.asarray(system.mass_matrix(q, t)) @ v
-    return worth_of_errors(p, g, q, v)
+    """Return s_0 and s_1 (2,) at one state."""
+    p, g = np.asarray(system.mass_matrix(q, t)) @ v, np.asarray(system.bias(q, np.zeros(v.size), t))
+    return worth_of_errors(p, g.ravel(), q, v)
 
 
 def worth_expressions(form: Any, q: ca.SX, v: ca.SX, t: ca.SX, p: ca.SX) -> ca.SX:
