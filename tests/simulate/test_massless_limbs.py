@@ -34,6 +34,18 @@ def test_J16_every_smooth_method_holds_and_leads(method):
     np.testing.assert_allclose(run.reactions["massless length"], -5.0, atol=1e-12)  # the holder bears the leg's force
 
 
+def test_J16_time_steps_lead_a_limb_without_force_and_work():
+    """Of first order; what leads the leg bears what pulls on it, and nothing else."""
+    m, _, _ = hopper()
+    run = da.simulate(
+        m, 0.2, [0.8, 0.5], [1.0, 0.0], massless={"length": retract}, method="moreau", step=1e-3, force=[3.0, 5.0]
+    )
+    assert run.status == "completed"
+    np.testing.assert_allclose(run.q[-1], [1.0 - 9.81 * 0.02 + 0.03, 0.4 + 0.1 * np.exp(-6.0)], atol=1e-3)
+    np.testing.assert_allclose(run.reactions["massless length"][1:], -5.0, atol=1e-10)
+    assert np.abs(run.energy_residual).max() < 1e-3 * run.kinetic.max()
+
+
 def test_J16_a_leg_is_led_between_lift_off_and_touchdown():
     """The foot of a leg that draws itself in lands later, at the root of its own equation; energy is kept."""
     m, spring, contacts = hopper()

@@ -75,6 +75,29 @@ def test_a_driven_joint_with_dry_friction_pays_for_it_beside_many_contacts():
     assert run.heat[-1] == pytest.approx(3.0 * 0.5, rel=2e-3)
 
 
+@pytest.mark.parametrize("redundant", [False, True])
+def test_reactions_of_rows_that_hold_a_massless_rod_are_along_it_and_drive_the_slider(redundant):
+    """A crank, a rod that weighs nothing, a slider of 2 kg: F_x = 2 a, F_z / F_x = slope of the rod."""
+    b = da.Builder("crank and slider")
+    b.body("crank", mass=1.0, center=(0.2, 0, 0), inertia=(0, 0.05, 0.05))
+    b.body("rod")
+    b.body("slider", mass=2.0)
+    axis = (0, 1, 0)
+    b.joint("A", "revolute", parent="world", child="crank", axis=axis)
+    b.joint("B", "revolute", parent="crank", child="rod", axis=axis, position=(0.4, 0, 0))
+    b.joint("S", "prismatic", parent="world", child="slider", axis=(1, 0, 0))
+    b.frame("end", "rod", position=(1.0, 0, 0))
+    b.frame("pin", "slider")
+    m = b.build().constrain(da.Revolute("end", "pin", axis=axis) if redundant else da.Point("end", "pin"))
+    q, v = m.project(np.array([0.7, -1.0, 1.2]), [6.0, 0.0, 0.0])
+    run = da.simulate(m, 0.02, q, v, method="moreau", step=1e-4)
+    assert run.ok, run.message
+    x, z = (run.reactions[f"end-pin {k}"][1:] for k in "xz")
+    rod = (run.q[1:, :2].sum(axis=1) + run.q[:-1, :2].sum(axis=1)) / 2  # its angle in the middle of a step
+    np.testing.assert_allclose(np.abs(x), np.abs(2.0 * np.diff(run.v[:, 2]) / 1e-4), rtol=1e-6)
+    np.testing.assert_allclose(z / x, -np.tan(rod), rtol=1e-5)
+
+
 def test_two_drives_against_each_other_are_told():
     m = slider().constrain(da.Servo("up", lambda t: t), da.Servo("up", lambda t: 1.5 * t, name="other"))
     with pytest.raises(da.ModelError, match="misses 'other'"):

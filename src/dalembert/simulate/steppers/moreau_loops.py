@@ -456,12 +456,12 @@ def answer(w, x, velocity):
     halve_back(w, x)
     for j in range(x.size):
         velocity[j] = w.v[j] + x[j]
-    if w.stiff[0] != 0.0:  # what the added masses took of the rows' impulses
+    if w.stiff[0] != 0.0:  # (M + rho A^T A) x = h f - A^T L': of M alone the impulses are L' + rho A x, of every row
         for i in range(m):
             total = 0.0
             for j in range(x.size):
                 total += w.A[i, j] * x[j]
-            w.lam[i] -= w.rho[0] * total if w.kept[i] else 0.0
+            w.lam[i] += w.rho[0] * total
 
 
 @reordered_inner
