@@ -91,6 +91,8 @@ def test_O13_what_a_comparison_does_without_is_refused():
             da.simulate(m, 0.1, q, v, **penalty, **options)
     with pytest.raises(da.UnsupportedError, match="has none"):
         da.simulate(m.open_tree(), 0.1, q, v, **penalty)
+    with pytest.raises(da.ModelError, match="needs stiffness="):
+        da.simulate(m, 0.1, q, v, method="penalty")
     with pytest.raises(da.ModelError, match="one for each row"):
         da.simulate(m, 0.1, q, v, method="penalty", stiffness=[1.0, 2.0])
     with pytest.raises(da.ModelError, match="stepper"):

@@ -31,7 +31,7 @@ STEPPERS = ("dop853", "dopri5", "rk4", "radau", "bdf")
 """Methods that step the open system."""
 
 
-def run_penalty(session: Session, stiffness: Any, damping: Any = 1.0, stepper: str = "dop853") -> None:
+def run_penalty(session: Session, stiffness: Any = None, damping: Any = 1.0, stepper: str = "dop853") -> None:
     """Integrate the system with springs and dampers in place of its rows.
 
     Parameters
@@ -48,6 +48,11 @@ def run_penalty(session: Session, stiffness: Any, damping: Any = 1.0, stepper: s
     `run.reactions` are the forces of the springs, `run.position_residual` the drift; the energy that springs hold and
     dampers take is what `run.energy_residual` misses; where other forces act, their work is not known.
     """
+    if stiffness is None:
+        raise ModelError(
+            'method="penalty" needs stiffness=, in N/m or N m/rad: a number, or one for each row; rows drift by '
+            "x under a force F where the spring is F / x"
+        )
     _refuse(session, stepper)
     m, s = session.system, session.settings
     k, zeta = (_of_rows(m, value, name) for value, name in ((stiffness, "stiffness"), (damping, "damping")))
