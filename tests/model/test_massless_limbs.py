@@ -139,3 +139,17 @@ def test_J16_lagrangian_systems():
         cart.with_massless({"cart": 0.0})
     with pytest.raises(da.UnsupportedError, match="Matrices"):
         da.simulate(da.Matrices({"x": 1.0, "y": 0.0}), 0.1, massless="hold")
+
+
+def test_J16_forward_of_a_lagrangian_takes_a_law():
+    """A mass that falls, and a coordinate without mass beside it: led, or held."""
+    q, v = ca.SX.sym("q", 2), ca.SX.sym("v", 2)
+    system = da.Lagrangian(q, v, kinetic=v[0] ** 2 / 2, potential=9.81 * q[0], coordinates=["a", "b"])
+    for law, acceleration in (({"b": -3.0 * q[1]}, -3.0 * -6.0), ({"b": 0.0}, 0.0)):
+        answer = system.forward([0.0, 2.0], [0.0, -6.0], massless=law)
+        np.testing.assert_allclose(answer.acceleration, [-9.81, acceleration], atol=1e-12)
+        assert answer.status == da.Status.HELD
+    several = system.forward(np.zeros((3, 2)), np.zeros((3, 2)), massless={"b": 1.0})
+    assert (several.status == da.Status.HELD).all()
+    with pytest.raises(da.ModelError, match="'c'"):
+        system.forward([0.0, 0.0], [0.0, 0.0], massless={"c": 1.0})

@@ -136,7 +136,7 @@ def _reach(
     group = np.array(groups)
     for a, g in zip(A, G, strict=True):
         sizes = [np.array([np.abs(x)[group == number].max(axis=0) for number in groups]) for x in (a, g)]
-        for i in np.flatnonzero(implied):
+        for i in map(int, np.flatnonzero(implied)):
             parts = list(sums[i])
             T = np.abs(np.linalg.lstsq(a[parts].T, a[i], rcond=None)[0]) if parts else np.zeros(0)
             levers[i] = np.maximum(levers[i], sizes[0][i] + T @ sizes[0][parts])

@@ -225,6 +225,8 @@ def forward(system: Lagrangian, states: States, options: dict[str, Any]) -> Solu
         solved = by_kkt(states.taken(rest), rest.size, options)
         answers.acceleration[rest], answers.multipliers[rest] = solved.acceleration, solved.multipliers
         answers.status[rest, 0] = solved.certificate.status
+    if system.massless_rows:
+        answers.status[(answers.status == Status.UNIQUE) | (answers.status == Status.REDUNDANT)] = Status.HELD
     return answers.solution(system, states, options)
 
 

@@ -129,6 +129,9 @@ class Lagrangian:
     array([ 0.  , -9.81])
     """
 
+    massless_rows: tuple[str, ...] = ()
+    """Names of the rows that give limbs without mass dynamics of their own (`with_massless`)."""
+
     def __init__(
         self,
         q: Any,
@@ -275,9 +278,13 @@ class Lagrangian:
         """Solve a batch of states in compiled code; samples that it cannot certify are solved by `KKT`.
 
         Any input may be single or a batch (..., n); `force` and `u` as in `solve`, `options` go to `KKT.solve`.
-        Returns one status per sample and never raises for a bad sample.
+        Returns one status per sample and never raises for a bad sample. `massless=` may be a dict of laws, as in
+        `with_massless`; make that system once where many calls ask.
         """
         self._refuse_friction("forward")
+        if isinstance(options.get("massless"), dict):
+            led, rest = self.with_massless(options["massless"]), {**options, "massless": "hold"}
+            return led.forward(q, v, force, t, u, parameters, **rest)
         return forward(self, States.of(self, q=q, v=v, force=force, u=u, t=t, parameters=parameters), options)
 
     def compile(self, what: str = "forward", **options: Any) -> Kernel:

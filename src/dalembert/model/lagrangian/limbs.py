@@ -47,5 +47,5 @@ def with_massless(system: Lagrangian, law: Any = "hold") -> Lagrangian:
     )  # fmt: skip
     contacts = system.contacts, system.unilateral
     held = type(system).from_expressions(symbols, expressions, system.coordinates, (*system.names, *labels), *contacts)
-    held.parameters = system.parameters
+    held.parameters, held.massless_rows = system.parameters, labels
     return held

@@ -538,7 +538,7 @@ class Mechanism:
     # --- shapes that touch --------------------------------------------------------------------------------------
 
     def contacts(  # the usual name of the first argument is a keyword here
-        mechanism,  # noqa: N805
+        mechanism,  # noqa: N805  # pyright: ignore[reportSelfClsParameterName]
         /,
         ground: Any = True,
         self: bool = False,
