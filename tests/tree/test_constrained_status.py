@@ -33,41 +33,6 @@ def test_two_drives_that_disagree():
         assert lam[0] == pytest.approx(lam[1])
 
 
-def light_slide(on_heavy, mass=1e-16):
-    """Return a slide of next to no mass, on the ground or on a heavy body that falls, and a hinge of another body."""
-    b = da.Builder("light slide")
-    b.body("heavy", mass=1e4, inertia=(1.0, 1.0, 1.0))
-    b.joint("up", "prismatic", parent="world", child="heavy", axis=(0, 0, 1))
-    b.body("light", mass=mass, inertia=(0.1 * mass,) * 3)
-    b.joint("slide", "prismatic", parent="heavy" if on_heavy else "world", child="light", axis=(0, 0, 1))
-    b.body("other", mass=2e4, inertia=(1.0, 1.0, 1.0))
-    b.joint("hinge", "revolute", parent="heavy", child="other", axis=(0, 1, 0))
-    return b.build()
-
-
-@pytest.mark.parametrize("on_heavy", [False, True])
-@pytest.mark.parametrize("rate", [1.0, 1e-3])
-def test_two_drives_that_disagree_on_a_body_of_next_to_no_mass(on_heavy, rate):
-    """What heavier bodies could do hides no conflict; drives that agree are redundant, at rest and in motion."""
-    drives = da.Coupler({"slide": 1.0}, name="held"), da.Servo("slide", lambda t: rate * t**2 / 2, name="driven")
-    still, rng = np.zeros(3), np.random.default_rng(0)
-    mechanism = light_slide(on_heavy).constrain(*drives)
-    for solve in routes(mechanism).values():
-        assert solve(still, still, still, 0.0)[-1] not in (Status.UNIQUE, Status.REDUNDANT, Status.SOLVED)
-    assert not np.isin(
-        mechanism.forward(np.zeros((2, 3)), np.zeros((2, 3))).status, [Status.UNIQUE, Status.REDUNDANT]
-    ).any()
-    assert not mechanism.forward(still, still).ok
-    agreeing = light_slide(on_heavy).constrain(da.Servo("slide", lambda t: rate * t**2 / 2, name="one"), drives[1])
-    slide = agreeing.coordinates.index("slide")
-    moving, pushed = rng.normal(size=3), 1e3 * rng.normal(size=3)
-    moving[slide] = pushed[slide] = 0.0
-    for solve in routes(agreeing).values():
-        a, _, status = solve(still, moving, pushed, 0.0)
-        assert status == Status.REDUNDANT
-        assert a[slide] == pytest.approx(rate)
-
-
 def test_a_rod_that_cannot_keep_its_length():
     """The thigh hangs on a rod and swings; with its hip driven as well it cannot do both."""
     mechanism = closed.hopper(1.0).constrain(

@@ -58,7 +58,6 @@ def probe(
     sizes, still = _typical((A * A).sum(axis=2), groups, 1.0, units)
     structures = [row_structure(a, h, digits, scales=typical**-0.5) for h, a in zip(conditioning.H, A, strict=True)]
     implied, sums = _dependences(structures, A, digits, moves, rank)
-    levers, couplings = _reach(A, conditioning.G, groups, implied, sums)
     return Conditioning(
         massless,
         mass_scales=_scales(conditioning.H),
@@ -66,8 +65,6 @@ def probe(
         size_floors=_tuple(np.where(still, 1.0, FADED**2) * sizes),
         implied=implied,
         sums=sums,
-        levers=levers,
-        couplings=couplings,
         near=band is not None and any(_within(structure, band) for structure in structures),
     )
 
@@ -123,25 +120,6 @@ def _dependences(
     parts = {i: tuple(sorted(basis[k] for k in np.flatnonzero(largest[at] > PART))) for at, i in enumerate(rest)}
     small = {i for i in rest if max(np.linalg.norm(B[i]) for B in generic) <= digits}
     return tuple(i in rest for i in range(m)), tuple(() if i in small else parts.get(i, ()) for i in range(m))
-
-
-def _reach(
-    A: Array, G: Array, groups: tuple[int, ...], implied: Sequence[bool], sums: Sequence[Sequence[int]]
-) -> tuple[tuple[tuple[float, ...], ...], tuple[tuple[float, ...], ...]]:
-    """Return what accelerations (m, n) and multipliers (m, m) can do to implied rows, and to those that they sum.
-
-    The digits of a length are in all rows of its group, those that should see nothing along a coordinate too.
-    """
-    levers, couplings = np.zeros(A.shape[1:]), np.zeros(G.shape[1:])
-    group = np.array(groups)
-    for a, g in zip(A, G, strict=True):
-        sizes = [np.array([np.abs(x)[group == number].max(axis=0) for number in groups]) for x in (a, g)]
-        for i in map(int, np.flatnonzero(implied)):
-            parts = list(sums[i])
-            T = np.abs(np.linalg.lstsq(a[parts].T, a[i], rcond=None)[0]) if parts else np.zeros(0)
-            levers[i] = np.maximum(levers[i], sizes[0][i] + T @ sizes[0][parts])
-            couplings[i] = np.maximum(couplings[i], sizes[1][i] + T @ sizes[1][parts])
-    return tuple(map(_tuple, levers)), tuple(map(_tuple, couplings))
 
 
 def rows_of_rank(rows: list[Array], rank: int) -> list[int]:

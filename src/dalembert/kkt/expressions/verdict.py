@@ -37,13 +37,6 @@ from dalembert.types import Scalar
 # between its rows, all that moves it, would vanish beside them. What is missed by more than this and less than that
 # is not told by a kernel.
 #
-# The same is asked of each implied row by itself: in sums over a system a light limb has no say, and what its rows ask
-# of each other would be nothing beside what its free motion, or that of others, could be. With L and C what
-# accelerations and multipliers of size one do to the row, or to those that it is a sum of, at most (`probing.py`), and
-# A a_free = c + G lam,
-#
-#     |c - A a|_i <= m digits (|c_i| + (L |a|)_i) + m eps^(3/4) (C |lam|)_i
-#
 # Right sides that are themselves the misses of a configuration (`sizes`) are known to the digits of what they are
 # differences of, the lengths of the system: where it is closed to rounding, rounding contradicts nothing.
 #
@@ -129,8 +122,8 @@ def _agreement(e: SolveEvidence, limits: Thresholds) -> Scalar:
     return allowed + _over(mul(limits.digits, lengths), _size(e, add(root(e.free), root(e.held))))
 
 
-def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds, agreements: Sequence[ca.SX] = ()) -> Scalar:
-    """Return the status of a sample, a member of `kkt.Status` as a number; implied rows have to agree one by one."""
+def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds) -> Scalar:
+    """Return the status of a sample, a member of `kkt.Status` as a number."""
     massive = _smallest(e.mass_pivots) > MASSIVE * limits.eps
     least, redundant = _smallest(e.row_pivots), any(e.implied)
     m = max(len(e.gap), 1)
@@ -141,8 +134,7 @@ def verdict(e: SolveEvidence, omega: Sequence[Scalar], limits: Thresholds, agree
         missed = ca.if_else(least > limits.implied, int(Status.INCONSISTENT), int(Status.DECLINED))
         missed = ca.if_else(omega[2] < ca.inf, missed, int(Status.DECLINED))  # an overflow contradicts nothing
         missed = ca.if_else(omega[2] <= limits.agree, int(Status.DECLINED), missed)
-        agreed = reduce(ca.logic_and, agreements, omega[2] <= _agreement(e, limits))
-        answer = ca.if_else(agreed, answer, missed)
+        answer = ca.if_else(omega[2] <= _agreement(e, limits), answer, missed)
     status = ca.if_else(solved, answer, int(Status.DECLINED))
     status = ca.if_else(massive, status, int(Status.MASSLESS))
     finite = ca.fabs(ca.SX(total(*e.inputs))) < ca.inf
@@ -198,9 +190,6 @@ class Conditioning:
         Per row, whether it is beyond the system's rank: others, which are kept, imply it.
     sums
         Per row, the kept rows that an implied one is a sum of; none of a row that can move nothing.
-    levers, couplings
-        Per implied row, the largest that accelerations (n) and multipliers (m) of size one do to it at any probe, or to
-        the terms that it is a sum of.
     near
         Whether a singular value lies in a band that was asked for: then the system decides its rank, not the probes.
     doubtful
@@ -213,8 +202,6 @@ class Conditioning:
     size_floors: tuple[float, ...]
     implied: tuple[bool, ...]
     sums: tuple[tuple[int, ...], ...]
-    levers: tuple[tuple[float, ...], ...] = ()
-    couplings: tuple[tuple[float, ...], ...] = ()
     near: bool = False
     doubtful: bool = False
 
@@ -236,16 +223,10 @@ class Conditioning:
 
     def of_rows(self, rows: Sequence[int]) -> Conditioning:
         """Return the needs of some of the rows, among which are those that implied ones are made of."""
-        words = ("row_scales", "size_floors", "implied", *(("levers",) if self.levers else ()))
+        words = ("row_scales", "size_floors", "implied")
         place = {i: k for k, i in enumerate(rows)}
         sums = tuple(tuple(place[j] for j in self.sums[i]) for i in rows)
-        couplings = tuple(tuple(self.couplings[i][j] for j in rows) for i in rows if self.couplings)
-        return replace(
-            self,
-            sums=sums,
-            couplings=couplings,
-            **{name: tuple(getattr(self, name)[i] for i in rows) for name in words},
-        )
+        return replace(self, sums=sums, **{name: tuple(getattr(self, name)[i] for i in rows) for name in words})
 
 
 class MassFactor(Protocol):
@@ -334,28 +315,7 @@ def judged(system: Judged, needs: Conditioning, limits: Thresholds, asked: Asked
         sizes=asked.sizes,
     )
     omega = residuals(evidence)
-    status = verdict(evidence, omega, limits, _agreements(evidence, solved, needs, limits))
-    return BlockAnswer(solved.a, solved.lam, doubted(status, needs), omega)
-
-
-def _agreements(e: SolveEvidence, solved: Solved, needs: Conditioning, limits: Thresholds) -> list[ca.SX]:
-    """Return, by implied row, whether what it misses is explained by the accelerations and multipliers that it sees."""
-    if not needs.levers:
-        return []
-    margin, sizes = float(len(e.gap)), e.sizes or [0.0] * len(e.gap)
-    seen_a, seen_l = ({k for row in rows for k, x in enumerate(row) if x} for rows in (needs.levers, needs.couplings))
-    a, lam = ({k: _absolute(x[k]) for k in ks} for x, ks in ((solved.a, seen_a), (solved.lam, seen_l)))
-    longest, met = max(map(abs, sizes), default=0.0), []
-    for i in (i for i, implied in enumerate(e.implied) if implied and not is_zero(e.gap[i])):
-        moved = total(*(mul(margin * limits.digits * x, a[k]) for k, x in enumerate(needs.levers[i]) if x))
-        borne = total(*(mul(margin * limits.rounded * x, lam[k]) for k, x in enumerate(needs.couplings[i]) if x))
-        asked = add(mul(margin * limits.digits, _absolute(e.c[i])), margin * limits.digits * longest)
-        met.append(_absolute(e.gap[i]) <= ca.SX(total(moved, borne, asked)))
-    return met
-
-
-def _absolute(x: Scalar) -> Scalar:
-    return abs(x) if type(x) is float else ca.fabs(x)
+    return BlockAnswer(solved.a, solved.lam, doubted(verdict(evidence, omega, limits), needs), omega)
 
 
 def doubted(status: Scalar, needs: Conditioning) -> Scalar:
