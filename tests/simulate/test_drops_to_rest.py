@@ -56,19 +56,6 @@ def test_a_stick_comes_to_rest_on_its_two_ends(seed):
     assert len(run.events) < 60
 
 
-def test_impulses_count_what_closes_contacts_that_leave_slower_than_seen():
-    """An end that left at 1e-9 m/s was closed without an impulse: 1.4e-8 of the momentum was missed."""
-    stick = body((0.03890092963204977 / 2.504977138825066, 0.0910667422374049 / 2.504977138825066, 0.0382931104))
-    q = [0.0, 0.0, 1.0, 0.78600112, 0.36888403, -0.01238131, 0.49595717]
-    ends = [da.Sphere("body", 0.02, (x, 0.0, 0.0)) for x in (-0.58295957, 0.58295957)]
-    contacts = [
-        da.Contact(end, da.Plane(), 0.8, 0.030904319410733783, "poisson", f"end {k}") for k, end in enumerate(ends)
-    ]
-    run = da.simulate(stick, 0.6, q, contacts=contacts, method="hybrid")
-    assert run.ok, run.message
-    assert all(impact.momentum <= 1e-10 for impact in run.impacts)
-
-
 @pytest.mark.parametrize(("seed", "restitution"), [(k, e) for k in range(6) for e in (0.0, 0.1)])
 def test_a_tripod_comes_to_rest_on_its_three_feet(seed, restitution):
     """Feet that stuck and slipped in turn while others struck ended runs at changes of mode without end."""
@@ -117,24 +104,3 @@ def test_a_function_that_goes_on_through_zero_at_an_impact_counts_once():
     falls = np.sqrt(2 * 0.9 / GRAVITY)
     run = watched(lambda t, q, v: falls - t, 0.5)
     assert [event.new for event in run.events if event.contact == "gap"] == ["falling"]
-
-
-@cache
-def lifted_balls():
-    """Return two balls that move up and down, and are drawn up."""
-    b = da.Builder("lifted balls", gravity=(0, 0, 2.4))
-    for name in ("first", "second"):
-        b.body(name, mass=1.0, inertia=(0.004, 0.004, 0.004))
-        b.joint(f"up {name}", "prismatic", parent="world", child=name, axis=(0, 0, 1))
-    return b.build()
-
-
-@pytest.mark.parametrize("rate", [1e-8, 0.0, -1e-20])
-def test_a_gap_that_opens_has_not_struck_where_another_strikes_before_it_is_seen_to(rate):
-    """After a nanosecond it was still below zero by rounding: it struck and opened in turn, until the run ended."""
-    contacts = [da.Contact(da.Sphere(name, 0.1), restitution=0.5, name=name) for name in ("second", "first")]
-    start = [0.1 - 1.4e-16, 0.1 + 8.6e-9]
-    run = da.simulate(lifted_balls(), 0.1, start, [rate, -5.9], contacts=contacts, method="hybrid")
-    assert run.ok, run.message
-    assert [event.contact for event in run.events if event.new == "impact"] == ["second"]
-    assert run.q[-1, 0] == pytest.approx(0.1 + 0.5 * 2.4 * 0.1**2, abs=1e-8)

@@ -307,8 +307,7 @@ def opens(w, i, h, start, end, L, K):
                 start[0], start[1], start[2], start[3] = s, g, r, room_around(w, f)
                 return SOUND, h, False, True
             s *= 2.0
-        # a short step ends before the gap is seen to open, or its closing is none
-        if end[1] > 0.0 or (end[2] > 0.0 and end[1] > -GRAZING * levers[i]):
+        if end[1] > 0.0:
             return SOUND, h, False, False
     if start[2] < 0.0:
         return SOUND, 0.0, True, False

@@ -281,13 +281,15 @@ def do_impact(w):
             heat -= 0.5 * impulses[j] * (before[j] + velocity[j])
             for b in range(n):
                 work += 0.5 * impulses[j] * W[j, b] * (start[b] + after[b])
-    stays = np.zeros(k, np.bool_)
+    stays, low = np.zeros(k, np.bool_), False
     for i in range(k):
         u, fast = velocity[3 * i], (SLOW * limits[RATE_UNIT] if piled > 0.0 else STILL * size) * levers[i]
         stays[i] = touching[i] and (u <= fast or falls_back(w, i, u, rising[3 * i]))
+        low = low or (stays[i] and gapped[i] and u > fast)
     close(w, stays)
-    lost, given = rest_together(w, SLIDES_ON * piled)
-    heat, work = heat + lost, work + given
+    if piled > 0.0 or low:
+        lost, given = rest_together(w, SLIDES_ON * piled)
+        heat, work = heat + lost, work + given
     sticks = np.zeros(k, np.bool_)
     for i in range(k):
         sticks[i] = closed[i] and gapped[i] and not slides[i]
