@@ -185,8 +185,8 @@ def test_a_massless_link_is_solvable_once_it_is_held(check):
         (("--rolling", "hand::-1"), "must be more than zero"),
         (("--line", "hand:bse"), "did you mean 'base'?"),
         (("--revolut", "hand:base:y"), "--revolute"),
-        (("--point", "hand", "--samples", "-1"), "not negative; got -1, 0"),
-        (("--point", "hand", "--seed", "-1"), "not negative; got 3, -1"),
+        (("--point", "hand", "--samples", "-1"), "--samples -1 --seed 0"),
+        (("--point", "hand", "--seed", "-1"), "--samples 3 --seed -1"),
         (("--base", "swimming"), "swimming"),
     ],
 )

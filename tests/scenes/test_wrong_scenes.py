@@ -151,7 +151,7 @@ WRONG: dict[str, tuple[str, str, tuple[str, ...]]] = {
     "an option of another method": (
         "duration = 0.5",
         "duration = 0.5\noptions = { stepp = 0.1 }",
-        (":23:", "no option 'stepp'", "'step'"),
+        (":23:", "no key 'stepp'", "'stepper'"),
     ),
     "nothing that moves": (BALL, "[simulate]\nduration = 1.0\n", ("nothing that could move", "[[body]]")),
 }

@@ -235,7 +235,8 @@ def test_auto_takes_implicit_steps_where_the_motion_is_stiff_and_says_so():
 
 
 def test_methods_are_a_list():
-    smooth, rough = {"dop853", "dopri5", "rk4", "bdf", "radau", "ida", "variational"}, {"hybrid", "moreau", "fixed"}
+    smooth = {"dop853", "dopri5", "rk4", "bdf", "radau", "ida", "variational", "penalty"}
+    rough = {"hybrid", "moreau", "fixed"}
     assert set(METHODS) == smooth | rough
     m, q, v = crank_rocker()
     with pytest.raises(da.ModelError, match="needs contacts"):

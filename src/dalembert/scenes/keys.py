@@ -220,6 +220,8 @@ class OptionsTable(SceneTable, frozen=True):
     slack: float | None = None
     associated: bool | None = None
     event_tolerance: float | None = None
+    stiffness: float | list[float] | None = None
+    damping: float | None = None
 
 
 class SimulateTable(SceneTable, frozen=True):

@@ -1237,7 +1237,7 @@ def outrun(w, h, counts, sums):
         counts[STREAK] = 0
         return False
     energy = energy_of(w, w.v)
-    if abs(error) <= OUTRUN_PART * energy:
+    if abs(error) <= OUTRUN_PART * energy or not energy > 0.0:
         counts[STREAK] = 0
         return False
     if counts[STREAK] == 0:
