@@ -13,7 +13,7 @@ import dalembert as da
 from dalembert.friction import JointFriction, StaticKinetic
 from dalembert.simulate.contact import Contact, JointLimits, Plane, Sphere, hybrid
 from dalembert.simulate.contact.complementarity import complementarity
-from dalembert.simulate.contact.engine import ContactEngine, why_singular
+from dalembert.simulate.contact.engine import ContactEngine
 from tests.simulate.contact_cases import plate, sliding_rod, vertical_ball
 
 CAMPAIGN = Path(__file__).parents[2] / "benchmarks" / "campaigns" / "contacts.py"
@@ -476,38 +476,3 @@ def test_stops_of_joints_do_not_silence_the_note_on_collision_shapes(contacts):
     assert "collision shapes are not used: 1 on 1 bodies (arm)" in run.reason
     assert any(note.startswith("collision shapes") for note in run.notes)
     assert "collision shapes" in run.message
-
-
-@pytest.mark.parametrize(
-    ("masses", "rows", "rubbing", "words"),
-    [
-        ([1.0, 0.0], [[1.0, 0.0]], ["hinge"], "a motion without mass is free"),
-        ([1.0, 0.0], [[0.0, 1.0]], ["hinge"], "every motion has mass, but the friction of 'hinge'"),
-        ([1.0, 2.0], [[1.0, 0.0], [1.0, 0.0]], [], "rows of contacts and constraints depend on each other"),
-        ([1.0, np.inf], [[1.0, 0.0]], ["hinge"], "no longer finite"),
-    ],
-)
-def test_why_a_block_matrix_is_singular(masses, rows, rubbing, words):
-    """Links that all have mass were said to have none where friction made the block matrix singular."""
-    assert words in why_singular(np.diag(masses), np.array(rows), rubbing)
-
-
-def test_units_of_gaps_in_messages():
-    """Depths of limits of hinges were metres."""
-    b = da.Builder("slider and hinge")
-    b.body("cart", mass=1.0, inertia=(1, 1, 1))
-    b.joint("x", "prismatic", "world", "cart", (1, 0, 0), limits=(-1.0, 1.0))
-    b.body("rod", mass=1.0, inertia=(1, 1, 1))
-    b.joint("hinge", "revolute", "cart", "rod", (0, 1, 0), limits=(-1.0, 1.0))
-    contacts = [JointLimits(), Contact(Sphere("rod", 0.1), Plane((0, 0, 1), -5.0), name="floor")]
-    units = {}
-
-    class Seen(ContactEngine):
-        def begin(self):
-            units.update({c.name: self._unit_of_gap(i) for i, c in enumerate(self.system.contacts)})
-            super().begin()
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(hybrid.engine, "ContactEngine", Seen)
-        da.simulate(b.build(), 0.01, contacts=contacts, method="hybrid")
-    assert {name.split()[0]: unit for name, unit in units.items()} == {"x": "m ", "hinge": "rad ", "floor": "m "}

@@ -20,7 +20,6 @@ from dalembert.friction.limits import AIM
 from dalembert.kernel import Kernel
 from dalembert.kernel.loops import SIGNATURE, bind
 from dalembert.kernel.views import Unit, table_of
-from dalembert.kkt.limits import DOUBT
 from dalembert.model.joints import KINDS
 from dalembert.simulate.contact import engine_memory as memory
 from dalembert.simulate.contact import run_loops as loop
@@ -70,7 +69,7 @@ WORDS = (
 NO_TABLES = Tables(np.zeros((0, 5), np.int64), np.zeros(0), np.zeros(0))
 
 TROUBLES = {
-    memory.SINGULAR: "at t = {t:.9g} s the block matrix of the mode is singular: {detail}",
+    memory.SINGULAR: "at t = {t:.9g} s the block matrix of the mode is singular: a motion without mass is free",
     memory.DOUBTFUL: "at t = {t:.9g} s accelerations are in doubt: the rows of the mode are nearly dependent",
     memory.NOT_FINITE: "at t = {t:.9g} s the motion is no longer finite",
     memory.NOT_UNIQUE: (
@@ -101,7 +100,7 @@ TROUBLES = {
         'surface at no distance, and no force closes it; method="moreau" steps over such contacts'
     ),
     memory.PASSAGE: (
-        "at t = {t:.9g} s contact {who!r} opens by less than rounding and would go {detail:.2g} {unit}deep: whether it "
+        "at t = {t:.9g} s contact {who!r} opens by less than rounding and would go {detail:.2g} m deep: whether it "
         'strikes again cannot be told; method="moreau" steps over such contacts'
     ),
     memory.ROLLING: (
@@ -119,26 +118,6 @@ NO_FORCES = (
     "at t = {t:.9g} s no forces of the contacts {names} obey the laws of contact (missed by {residual:.1e} of the "
     "data): they contradict each other, or Painleve's paradox, or redundant contacts that slide"
 )
-
-
-def why_singular(M: Array, rows: Array, rubbing: Sequence[str]) -> str:
-    """Return in words why the block matrix of M (n, n), rows (k, n) and the friction of sliding contacts is singular.
-
-    Without friction it is regular where M is positive definite on the null space of independent rows.
-    """
-    whole = np.vstack([M, rows])
-    if not np.isfinite(whole).all():
-        return "the motion is no longer finite"
-    scale = np.abs(whole).max(axis=0, initial=0.0)
-    if not (scale > 0.0).all() or np.linalg.matrix_rank(whole / scale, tol=DOUBT) < M.shape[0]:
-        return "a motion without mass is free"
-    if rubbing:
-        names = ", ".join(map(repr, rubbing))
-        return (
-            f"every motion has mass, but the friction of {names} takes away what resists: it grows as fast as what "
-            "loads it (as in Painleve's paradox); a smaller coefficient may have an answer"
-        )
-    return "rows of contacts and constraints depend on each other there"
 
 
 def chains_of(system: ContactSystem) -> dict[str, Array]:
@@ -322,7 +301,7 @@ class ContactEngine:
             "stages": (16, 2 * n + 3), "stage_y": 2 * n + 3, "stage_v": (13, n), "stage_a": (13, n), "q1": s.nq,
             "v1": n, "sums": 3, "polynomial": (7, 2 * n), "nodes": NODES, "node_values": (NODES, e + k),
             "node_scale": e + k, "signs": e, "gain": 2, "kept_modes": (k, 6), "kept_struck": (k, memory.KNOWN + 1),
-            "letting": (k, 3), "kept_more": 2 + 2 * e, "sample_t": SAMPLES, "sample_q": (SAMPLES, s.nq),
+            "letting": (k, 3), "kept_more": 2 + e, "sample_t": SAMPLES, "sample_q": (SAMPLES, s.nq),
             "sample_v": (SAMPLES, n),
             "sample_a": (SAMPLES, n), "sample_lam": (SAMPLES, m), "sample_r": (SAMPLES, 3 * k),
             "sample_u": (SAMPLES, 3 * k), "sample_sums": (SAMPLES, 4), "sample_verdict": (SAMPLES, 2),
@@ -592,33 +571,13 @@ class ContactEngine:
             words = NO_FORCES if code == memory.NO_FORCES else NO_IMPULSES
             raise SolvabilityError(words.format(t=t, names=self.bad[0], residual=self.bad[1]))
         foot, number, approach = self.at.trouble
-        detail = self._why_singular() if code == memory.SINGULAR else float(self.at.clock[memory.DETAIL])
         message = TROUBLES[code].format(
-            t=t, who=who, detail=detail, number=number,
+            t=t, who=who, detail=float(self.at.clock[memory.DETAIL]), number=number,
             residual=float(self.at.powers[memory.RESIDUAL]),
             foot=self.system.contacts[int(foot)].name if self.system.k else "",
-            unit=self._unit_of_gap(i),
             what="inconsistent: no finite force" if approach < 0.0 else "indeterminate: several motions",
         )  # fmt: skip
         raise NoAnswerError(message, code)
-
-    def _unit_of_gap(self, i: int) -> str:
-        """Return the unit of a contact's gap with a blank behind it; none of gaps that are given as expressions."""
-        pair = self.system.contacts[i].pair if i < self.system.k else None
-        if pair is None:
-            return ""
-        if pair.ball is not None:
-            return "m "
-        turns = np.concatenate([np.array(KINDS[joint.kind].angular, dtype=bool) for joint in self.system.system.joints])
-        return "rad " if turns[pair.coordinate[1]] else "m "
-
-    def _why_singular(self) -> str:
-        """Return in words why the block matrix that was solved last is singular."""
-        w = self.at
-        kept = w.kept[: w.mode_counts[memory.KEPT_ROWS]]
-        rows = np.vstack([w.A, w.W, w.held_rows])[kept]
-        rubs = w.closed & w.slides & (w.gapped | (w.load_row >= 0))
-        return why_singular(w.M, rows, [self.system.contacts[i].name for i in np.flatnonzero(rubs)])
 
     def _bad_law(self, code: int) -> str:
         """Return which law or load is none at the state that was looked at last, in words."""
@@ -693,7 +652,5 @@ class ContactEngine:
         rows = kept["rows"].astype(np.int64)
         w.kept[:], w.mode_counts[:] = rows[: w.kept.size], rows[w.kept.size :]
         z.struck[:], z.rests[:] = kept["struck"][:, : memory.KNOWN], kept["struck"][:, memory.KNOWN]
-        z.gain[:], z.signs[:] = kept["more"][:2], kept["more"][2 : 2 + z.signs.size]
-        sizes = kept["more"][2 + z.signs.size :]  # none in files of earlier versions
-        z.node_scale[: sizes.size] = sizes
+        z.gain[:], z.signs[:] = kept["more"][:2], kept["more"][2:]
         z.zeros[:], z.late[:] = kept["zeros"].astype(np.int64), kept["late"]

@@ -49,7 +49,6 @@ from dalembert.simulate.limits import (
     POSITIVE,
     TIME_ROUNDING,
     WEAK,
-    ZERO_VALUE,
 )
 
 APART_POINTS = 4.0
@@ -65,12 +64,6 @@ SLOPE_OVER = 0.05
 
 DIP = 0.2
 """A margin below this part of its largest may dip below zero between stages."""
-
-UNDECIDED = 0.5
-"""Size of the sign of a function that was zero at an impact, until the next step says which way it goes."""
-
-AT_IMPACT = 10.0
-"""Zeros of the user's functions are those of an impact within so many widths of a located zero before it."""
 
 MARGIN, GAP, WATCH, EDGE = range(4)
 """Guards whose zeros are located by steps of full order."""
@@ -449,7 +442,7 @@ def first_watched(w, h, jumps, watched, loose, ready, fired):
             return CALLBACK, h, -2
         for e in range(total):
             g[j, e] = values[e]
-    begin_watched(w, watched, g[:, :total], count, scale)
+    begin(g[:, :total], count, scale)
     if tally[BEGUN] == 0:
         tally[BEGUN] = 1
         if left_at_start(w, watched, g, fired):
@@ -490,23 +483,6 @@ def first_watched(w, h, jumps, watched, loose, ready, fired):
 
 
 @nested
-def begin_watched(w, watched, g, count, scale):
-    """Write the sizes of all functions on the first nodes into `scale`; what is rounding beside them becomes zero.
-
-    Those of the user are as large as they have been in the run: the gap of a contact that is closed is rounding alone.
-    Which way one goes that was zero at an impact is seen here: it may come back, and counts once.
-    """
-    signs, largest = vector(w, AT.signs), scale[:watched].copy()
-    begin(g, count, scale)
-    for k in range(watched):
-        scale[k] = max(scale[k], largest[k])
-        for j in range(count):
-            g[j, k] = 0.0 if abs(g[j, k]) <= ZERO_VALUE * scale[k] else g[j, k]
-        if abs(signs[k]) == UNDECIDED:
-            signs[k] = np.sign(g[1, k]) if g[1, k] != 0.0 else np.sign(signs[k])
-
-
-@nested
 def zero_at_end(w, h, s, g, watched, tolerance, fired):
     """Return whether functions of the user reach zero within a tolerance behind the step h, by their last slopes.
 
@@ -520,20 +496,6 @@ def zero_at_end(w, h, s, g, watched, tolerance, fired):
         note_zero_at_end(w, k, g[last, k], change, fired)
         some = some or fired[k] == FIRED
     return some
-
-
-@nested
-def zero_at_impact(w, h, at, watched, fired):
-    """Return whether functions that are zero within the step h still are at the impact at its end, up to rounding."""
-    limits, scale = vector(w, AT.limits), vector(w, AT.node_scale)
-    if h - at <= AT_IMPACT * max(limits[EVENT_TOLERANCE], TIME_ROUNDING * abs(vector(w, AT.clock)[T])):
-        return True
-    for k in range(watched):
-        if fired[k] == FIRED:
-            code, value = guard(w, WATCH, k, 1.0, h)
-            if code != SOUND or abs(value) > ZERO_VALUE * scale[k]:
-                return False
-    return True
 
 
 @nested
@@ -620,14 +582,11 @@ def first_crossing(w, h, first, last, g_first, g_last, watched, loose, fired, to
 
 
 @nested
-def note_signs(w, watched, fired, any_fired, strikes):
-    """Remember the signs of the user's functions at the state of the run; those that fired have changed theirs.
-
-    Where something `strikes` it is undecided whether they have: the next step says.
-    """
+def note_signs(w, watched, fired, any_fired):
+    """Remember the signs of the user's functions at the state of the run; those that fired have changed theirs."""
     q0, v0, environment = vector(w, AT.q0), vector(w, AT.v0), vector(w, AT.environment)
     clock, event_values, signs = vector(w, AT.clock), vector(w, AT.event_values), vector(w, AT.signs)
-    calls, scale = whole_matrix(w, AT.calls), vector(w, AT.node_scale)
+    calls = whole_matrix(w, AT.calls)
     if not watched:
         return True
     set_state(w, q0, v0)
@@ -636,8 +595,7 @@ def note_signs(w, watched, fired, any_fired, strikes):
     if environment[FAILED] != 0.0:
         return False
     for k in range(watched):
-        if any_fired and fired[k] == FIRED:
-            signs[k] = -np.sign(signs[k]) * (UNDECIDED if strikes else 1.0)
-        elif abs(event_values[k]) > ZERO_VALUE * scale[k] and fired[k] != PASSED and abs(signs[k]) != UNDECIDED:
-            signs[k] = np.sign(event_values[k])
+        value = -signs[k] if any_fired and fired[k] == FIRED else event_values[k]
+        if value != 0.0 and fired[k] != PASSED:
+            signs[k] = np.sign(value)
     return True

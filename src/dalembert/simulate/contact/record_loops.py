@@ -250,4 +250,3 @@ def keep(w):
     kept_more[:2] = gain
     for k in range(signs.size):
         kept_more[2 + k] = signs[k]
-        kept_more[2 + signs.size + k] = vector(w, AT.node_scale)[k]

@@ -57,7 +57,7 @@ from dalembert.simulate.contact.engine_memory import (
     T,
 )
 from dalembert.simulate.contact.gap_loops import accepted_in_cells, gap_in, step_behind
-from dalembert.simulate.contact.guard_loops import first_change, first_watched, note_signs, zero_at_impact
+from dalembert.simulate.contact.guard_loops import first_change, first_watched, note_signs
 from dalembert.simulate.contact.mode_loops import motion
 from dalembert.simulate.contact.projection_loops import project
 from dalembert.simulate.contact.record_loops import (
@@ -117,7 +117,7 @@ def start(w, watched):
         return code
     record_here(w, 0.0)
     fired = np.zeros(max(watched, 1), np.int64)
-    if not note_signs(w, watched, fired, False, False):
+    if not note_signs(w, watched, fired, False):
         return CALLBACK
     keep(w)
     return SOUND
@@ -333,9 +333,9 @@ def step(w, watched, loose_all, ready, fired):
         if code != SOUND:
             return code
         if kind > -2:
-            if at < h and not (strikes and zero_at_impact(w, h, at, watched, fired)):
+            if at < h:
                 changed, strikes, edge = False, False, False
-                h = at
+            h = at
             if h > 0.0:
                 code, _ = shot(w, h, False)
                 if code != SOUND:
@@ -376,7 +376,7 @@ def step(w, watched, loose_all, ready, fired):
         tally[NEXT] += 1
     if jump or watching or wanted or clock[EVERY] == 0.0 or end >= clock[END]:
         record_here(w, 0.0 if jump else h)
-    if not note_signs(w, watched, fired, watching, strikes):
+    if not note_signs(w, watched, fired, watching):
         return CALLBACK
     tally[STEPS] += 1
     code = standstill(w, h)

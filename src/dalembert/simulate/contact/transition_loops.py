@@ -345,7 +345,7 @@ def rest_together(w, fast):
         speed = np.sqrt(velocity[3 * i + 1] ** 2 + velocity[3 * i + 2] ** 2)
         slides[i] = slides[i] and not (closed[i] and gapped[i] and speed <= fast * levers[i])
     choose(w)
-    heat, work = stop_on_rows(w)
+    heat, work = hold(w)
     set_state(w, vector(w, AT.q0), vector(w, AT.v0))
     invoke(calls[TERMS, 0], calls[TERMS, 1], calls[TERMS, 2])
     for i in range(closed.size):
@@ -358,7 +358,7 @@ def rest_together(w, fast):
 
 
 @nested
-def stop_on_rows(w):
+def hold(w):
     """Put velocities on the rows of the mode by impulses of the contacts; return the heat, and the work on the system.
 
     The impulses count to those of the impact, M (v+ - v-) + A^T L = W^T P.
