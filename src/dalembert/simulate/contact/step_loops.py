@@ -67,10 +67,6 @@ TRIALS = 80
 LEAST_RATIO = 1e-2
 """Errors below this part of the tolerance say nothing of how they grow."""
 
-FIRST_PART = 0.5
-"""The first step behind a jump is this part of the length that its error allows: it is tried with a length of another
-motion, and of steps twice as long as they should be estimates have been a hundred times too small."""
-
 GAMMA = (6.0 + 81.0 ** (1.0 / 3.0) - 9.0 ** (1.0 / 3.0)) / 30.0
 """Inverse of the real eigenvalue of Radau's A^-1, with which its error estimate is filtered."""
 
@@ -413,11 +409,9 @@ def accepted(w, h):
     """Take a step that meets the tolerance, and propose the next; return how it ended, and its length."""
     tally = whole(w, AT.tally)
     environment, limits, clock = vector(w, AT.environment), vector(w, AT.limits), vector(w, AT.clock)
-    # behind a jump no step before speaks for the estimate
-    code, unsure = SOUND, FIRST_PART ** limits[ORDER] if clock[LAST_STEP] == 0.0 else 1.0
+    code = SOUND
     for _ in range(TRIALS):
         code, ratio = shot(w, h, True)
-        ratio /= unsure
         if code == SOUND and (ratio < 1.0 or limits[FIXED_STEP] > 0.0):
             code = paradox_at_end(w, h)
         if code == CALLBACK and h <= SHORTEST:

@@ -80,9 +80,9 @@ CLOSING = 4
 SAME_FEATURE = 1e-6
 """What the square of a distance to a contact of the last step counts where it has the same corner or edge."""
 
-OUTRUN_PART, OUTRUN_STEPS, OUTRUN_GROWTH = 0.1, 8, 1e3
-"""Forces outrun the steps where the error of their work is more than the first part of the energy of motion in so many
-steps in a row, and the energy has grown by the last factor."""
+OUTRUN_CHANGE, OUTRUN_PART, OUTRUN_STEPS, OUTRUN_GROWTH = 0.25, 0.1, 8, 1e3
+"""Forces outrun the steps where their squares change by more than the first part of themselves, and the error of their
+work is more than the second of the energy of motion, in so many steps in a row, and the energy grows by the last factor."""
 
 HELD_ROW = 1e-11
 """Contact rows of which constraint rows leave less than this part, in the metric of the mass, cannot be moved."""
@@ -1229,11 +1229,13 @@ def outrun(w, h, counts, sums):
     The work h tau . v of a step is off by h (tau' - tau) . v / 2, tau' being the force at its end. Where that is no
     small part of the energy of motion, step after step, while this energy grows, the steps make it.
     """
-    error, n = 0.0, w.v.size
+    error, change, size, n = 0.0, 0.0, 0.0, w.v.size
     for i in range(n):
-        error += 0.5 * h * (w.tau[i] - w.tau_before[i]) * w.mean[i]
+        more = w.tau[i] - w.tau_before[i]
+        error += 0.5 * h * more * w.mean[i]
+        change, size = change + more * more, size + w.tau_before[i] * w.tau_before[i]
         w.tau_before[i] = w.tau[i]
-    if error == 0.0:
+    if error == 0.0 or change <= OUTRUN_CHANGE * size:
         counts[STREAK] = 0
         return False
     energy = energy_of(w, w.v)
