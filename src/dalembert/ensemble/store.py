@@ -342,7 +342,10 @@ class StoredColumns:
     # --- arrays ---------------------------------------------------------------------------------------------------
 
     def __getitem__(self, name: str) -> Array:
-        one = empty_arrays(self.job, 1)[name]
+        arrays = empty_arrays(self.job, 1)
+        if name not in arrays:
+            raise DamagedStoreError(f"{self.path}: its description names {name!r} in one place and not in another")
+        one = arrays[name]
         size = one.nbytes * self.job.runs
         if size > physical_memory():
             raise ModelError(f"{self.path}: {name!r} takes {size / 2**30:.3g} GiB, more than this machine has")
