@@ -82,7 +82,7 @@ SAME_FEATURE = 1e-6
 
 OUTRUN_CHANGE, OUTRUN_PART, OUTRUN_STEPS, OUTRUN_GROWTH = 0.25, 0.1, 8, 1e3
 """Forces outrun the steps where their squares change by more than the first part of themselves, and the error of their
-work is more than the second of the energy of motion, in so many steps in a row, and the energy grows by the last factor."""
+work is more than the second of the energy of motion, in so many steps in a row, and it grows by the last factor."""
 
 HELD_ROW = 1e-11
 """Contact rows of which constraint rows leave less than this part, in the metric of the mass, cannot be moved."""
